@@ -1,0 +1,285 @@
+"""Value types of the admission queue.
+
+Everything that crosses a border of this package is one of these frozen values.
+Units are part of the field names: ``_tokens``, ``_s`` (seconds). A *charge* is in
+weighted tokens, see ``CostWeights``.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+ROOT_ID = "household"
+"""Id of the root of the share tree."""
+
+
+class Workload(StrEnum):
+    """What kind of work a request is; decides how urgent it is."""
+
+    VOICE = "voice"
+    ACCESSIBILITY = "accessibility"
+    CHAT = "chat"
+    TASK = "task"
+    BACKGROUND = "background"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadProfile:
+    """How urgent a workload is.
+
+    ``band`` runs from 0 (most urgent) to 3 (background). A waiting request gains
+    one band for every ``age_step_s`` it has waited and is overdue after
+    ``max_wait_s``. While no server can be reached at all it is kept for at most
+    ``patience_s``.
+    """
+
+    band: int
+    ttft_target_s: float
+    age_step_s: float
+    max_wait_s: float
+    patience_s: float
+
+
+DEFAULT_PROFILES: dict[Workload, WorkloadProfile] = {
+    Workload.VOICE: WorkloadProfile(0, 1.5, 10.0, 15.0, 60.0),
+    Workload.ACCESSIBILITY: WorkloadProfile(0, 1.5, 10.0, 15.0, 60.0),
+    Workload.CHAT: WorkloadProfile(1, 5.0, 30.0, 60.0, 120.0),
+    Workload.TASK: WorkloadProfile(2, 30.0, 60.0, 300.0, 600.0),
+    Workload.BACKGROUND: WorkloadProfile(3, 300.0, 300.0, 1800.0, 3600.0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CostWeights:
+    """Price of one token of each kind.
+
+    The defaults for prompt and output are those of the virtual token counter
+    (Sheng et al., "Fairness in Serving Large Language Models", OSDI 2024); a
+    prompt token that the server still had in its prefix cache costs a tenth.
+    """
+
+    uncached_prompt: float = 1.0
+    cached_prompt: float = 0.1
+    output: float = 2.0
+
+    def charge(self, uncached: float, cached: float, output: float) -> float:
+        """Return the charge, in weighted tokens, of so many tokens of each kind."""
+        return (
+            self.uncached_prompt * uncached
+            + self.cached_prompt * cached
+            + self.output * output
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCount:
+    """Tokens of one or many requests: prompt computed, prompt cached, output."""
+
+    uncached: int = 0
+    cached: int = 0
+    output: int = 0
+
+    @property
+    def prompt(self) -> int:
+        """All prompt tokens, cached or not."""
+        return self.uncached + self.cached
+
+    def __add__(self, other: TokenCount) -> TokenCount:
+        """Add two counts, kind by kind."""
+        return TokenCount(
+            self.uncached + other.uncached,
+            self.cached + other.cached,
+            self.output + other.output,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """Upper limits of a node or class; ``None`` means no limit of its own."""
+
+    context_tokens: int | None = None
+    output_tokens: int | None = None
+    in_flight: int | None = None
+    queued: int | None = None
+
+
+class QuotaWindow(StrEnum):
+    """Calendar period, in the household's local time, after which a quota resets."""
+
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaSpec:
+    """So many tokens per calendar window; at its end running answers are stopped.
+
+    A quota counts what the server works on: uncached prompt tokens and output
+    tokens. Cached prompt tokens are free.
+    """
+
+    tokens: int
+    window: QuotaWindow = QuotaWindow.DAY
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSpec:
+    """An inner node of the share tree: the member or the device of a member."""
+
+    node_id: str
+    parent_id: str = ROOT_ID
+    weight: float = 1.0
+    quota: QuotaSpec | None = None
+    caps: Caps = Caps()
+
+
+@dataclass(frozen=True, slots=True)
+class RequestClass:
+    """A leaf of the share tree: one workload of one member, device or client."""
+
+    class_id: str
+    parent_id: str
+    workload: Workload
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCapacity:
+    """What a server can hold.
+
+    ``slots``: sequences it can run at once. ``context_tokens``: the most one
+    sequence may hold (prompt and output). ``kv_tokens``: the pool that all
+    sequences share, ``None`` when every slot has memory of its own.
+    ``survives_exhaustion``: whether the engine itself makes room when the pool is
+    used up (vLLM preempts a request) or loses its streams (llama.cpp).
+    """
+
+    server_id: str
+    slots: int
+    context_tokens: int
+    kv_tokens: int | None = None
+    block_tokens: int = 1
+    survives_exhaustion: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One generation that wants to be admitted.
+
+    ``cached_tokens`` is an estimate of how much of the prompt the server still has
+    in its cache. ``servers`` limits where it may run (``None``: anywhere).
+    ``preferred_server`` has its prefix. ``continues_turn`` marks a later request of
+    an agent's turn (a tool loop), which keeps its place at the front of its class.
+    """
+
+    request_id: str
+    class_id: str
+    prompt_tokens: int
+    max_output_tokens: int
+    cached_tokens: int = 0
+    servers: frozenset[str] | None = None
+    preferred_server: str | None = None
+    continues_turn: bool = False
+
+
+class Rule(StrEnum):
+    """The rule by which a request was chosen, or because of which it waits."""
+
+    OVERDUE = "overdue"
+    BAND = "band"
+    LEAST_SERVED = "least_served"
+    BEHIND_OTHERS = "behind_others"
+    IN_FLIGHT_CAP = "in_flight_cap"
+    NO_SLOT = "no_slot"
+    NO_KV = "no_kv"
+    NO_SERVER = "no_server"
+
+
+class RejectReason(StrEnum):
+    """Why a request was refused."""
+
+    TOO_LONG = "too_long"
+    QUOTA = "quota"
+    QUEUE_FULL = "queue_full"
+    NO_SERVER = "no_server"
+    CLASS_REMOVED = "class_removed"
+    CLOSED = "closed"
+
+
+class Rejected(Exception):  # noqa: N818 - the queue's answer, not a failure of it
+    """A request was refused.
+
+    ``retry_after_s`` is how long to wait before asking again could help, ``None``
+    when it never will. ``limit_tokens`` is the limit that a too long prompt broke.
+    """
+
+    def __init__(
+        self,
+        reason: RejectReason,
+        *,
+        retry_after_s: float | None = None,
+        limit_tokens: int | None = None,
+    ) -> None:
+        """Keep the reason and what a caller needs to explain it."""
+        super().__init__(reason.value)
+        self.reason = reason
+        self.retry_after_s = retry_after_s
+        self.limit_tokens = limit_tokens
+
+
+class Outcome(StrEnum):
+    """How an admitted or waiting request ended."""
+
+    FINISHED = "finished"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+    CUT_BY_QUOTA = "cut_by_quota"
+    REJECTED = "rejected"
+
+
+class Verdict(StrEnum):
+    """What a running request has to do after it reported its progress."""
+
+    CONTINUE = "continue"
+    STOP_QUOTA = "stop_quota"
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """A request may start now, on this server, for this reason."""
+
+    request_id: str
+    server_id: str
+    max_output_tokens: int
+    rule: Rule
+    waited_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A waiting request is refused after all."""
+
+    request_id: str
+    error: Rejected
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRecord:
+    """The account of one request after it ended.
+
+    ``ttft_s`` counts from arrival to the first output token, ``None`` when there
+    was none. ``rule`` is ``None`` when the request never started.
+    """
+
+    request_id: str
+    class_id: str
+    workload: Workload
+    outcome: Outcome
+    rule: Rule | None
+    server_id: str | None
+    wait_s: float
+    ttft_s: float | None
+    duration_s: float
+    tokens: TokenCount
+    charge: float
+    estimated: bool = False

@@ -1,0 +1,30 @@
+"""What of the accounts outlives a restart."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from .model import QuotaWindow, TokenCount
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """The account of one node. Units as in ``NodeStatus``."""
+
+    node_id: str
+    tokens: TokenCount
+    charge: float
+    counter: float
+    virtual_time: float
+    requests: int
+    rejected: int
+    window: QuotaWindow
+    window_started_at: datetime
+    used_tokens: int
+    granted_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerState:
+    """All accounts of the household."""
+
+    nodes: tuple[NodeState, ...]

@@ -1,0 +1,95 @@
+"""Snapshots for whoever wants to look at the queue; frozen, safe to keep."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from .model import QuotaWindow, RequestRecord, Rule, TokenCount, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class WindowStatus:
+    """The current quota window of a node; ``limit_tokens`` is ``None`` without quota.
+
+    ``limit_tokens`` includes tokens granted on top for this window only.
+    """
+
+    window: QuotaWindow
+    started_at: datetime
+    resets_at: datetime
+    used_tokens: int
+    limit_tokens: int | None
+
+    @property
+    def remaining_tokens(self) -> int | None:
+        """Tokens left in this window, never below 0."""
+        if self.limit_tokens is None:
+            return None
+        return max(0, self.limit_tokens - self.used_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStatus:
+    """One node of the share tree: the household, a member, a device or a class.
+
+    ``waiting`` and ``running`` count requests now, ``requests``, ``rejected``,
+    ``tokens`` and ``charge`` count since the account was opened. ``counter`` is the
+    virtual token counter: charge divided by weight, after lifts. ``last`` is the
+    latest request that ended.
+    """
+
+    node_id: str
+    parent_id: str | None
+    weight: float
+    waiting: int
+    running: int
+    requests: int
+    rejected: int
+    tokens: TokenCount
+    charge: float
+    counter: float
+    window: WindowStatus
+    last: RequestRecord | None
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """What the queue has placed on one server. ``kv_tokens``: pool, if shared."""
+
+    server_id: str
+    slots: int
+    running: int
+    context_tokens: int
+    kv_tokens: int | None
+    kv_committed_tokens: int
+    usable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RequestStatus:
+    """One waiting or running request, and the rule because of which it waits."""
+
+    request_id: str
+    class_id: str
+    workload: Workload
+    server_id: str | None
+    waited_s: float
+    prompt_tokens: int
+    output_tokens: int
+    rule: Rule
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStatus:
+    """The whole queue.
+
+    ``fairness_gap`` is the largest lead, in weighted tokens per weight, that one
+    member had over another while both were waiting; ``fairness_bound`` is what it
+    may be at most under the current policy.
+    """
+
+    waiting: int
+    running: int
+    requests: tuple[RequestStatus, ...]
+    servers: tuple[ServerStatus, ...]
+    fairness_gap: float
+    fairness_bound: float

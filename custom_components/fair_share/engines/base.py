@@ -1,0 +1,251 @@
+"""What every engine offers: the protocol, the typed deltas and the typed errors."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+
+class EngineKind(StrEnum):
+    """The kinds of server that are told apart."""
+
+    LLAMA_CPP = "llama_cpp"
+    VLLM = "vllm"
+    OPENAI_COMPATIBLE = "openai_compatible"
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a probe found out about a server.
+
+    ``slots`` is ``None`` where the server does not tell (vLLM, unknown servers);
+    then the household has to declare it. ``context_tokens`` is the context of one
+    slot. ``kv_tokens`` is the pool that all slots share, ``None`` when each slot has
+    memory of its own. ``counts_tokens``: exact prompt counts can be had.
+    ``reports_progress``: prefill progress events can be had.
+    """
+
+    kind: EngineKind
+    model: str
+    models: tuple[str, ...]
+    version: str | None = None
+    slots: int | None = None
+    context_tokens: int | None = None
+    kv_tokens: int | None = None
+    block_tokens: int = 1
+    survives_exhaustion: bool = False
+    vision: bool = False
+    tools: bool = True
+    counts_tokens: bool = False
+    reports_progress: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLoad:
+    """What the server says of itself right now; ``None`` where it does not say."""
+
+    running: int | None = None
+    deferred: int | None = None
+    kv_used_fraction: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationRequest:
+    """One chat completion to be generated.
+
+    ``messages`` and ``tools`` have OpenAI's chat shape. ``parameters`` are further
+    body fields (``temperature``, ``response_format``, ...) passed on as they are.
+    """
+
+    messages: Sequence[Mapping[str, Any]]
+    max_output_tokens: int
+    model: str | None = None
+    tools: Sequence[Mapping[str, Any]] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A piece of the answer; ``tokens`` is how many output tokens it stands for."""
+
+    text: str
+    tokens: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """A piece of reasoning, never to be spoken or shown as the answer."""
+
+    text: str
+    tokens: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallDelta:
+    """A fragment of a tool call.
+
+    ``index`` is the position of the call in this answer, already made unique by the
+    parser (some servers number all parallel calls 0). ``call_id`` and ``name`` come
+    with the first fragment of a call, ``arguments`` is a piece of JSON text.
+    """
+
+    index: int
+    call_id: str | None = None
+    name: str | None = None
+    arguments: str = ""
+    tokens: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PromptProgress:
+    """So many of the prompt's tokens are done; ``cached`` of them came from cache."""
+
+    total: int
+    cached: int
+    processed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The final count of tokens.
+
+    ``estimated`` is true when the server told nothing and the deltas were counted.
+    """
+
+    prompt_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    estimated: bool = False
+
+
+class FinishReason(StrEnum):
+    """Why the answer ended."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    TOOL_CALLS = "tool_calls"
+    CONTENT_FILTER = "content_filter"
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The answer is complete."""
+
+    reason: FinishReason
+
+
+type Delta = Content | Thinking | ToolCallDelta | PromptProgress | Usage | Finish
+
+
+class EngineError(Exception):
+    """Something went wrong between us and the server.
+
+    ``detail`` is the server's own message, for the log; it never holds a prompt or
+    a key. ``server_fault`` says whether it counts against the server's health.
+    """
+
+    server_fault = False
+
+    def __init__(self, detail: str = "", *, status: int | None = None) -> None:
+        """Keep the server's message and the HTTP status, where there was one."""
+        super().__init__(detail or type(self).__name__)
+        self.detail = detail
+        self.status = status
+
+
+class UnreachableError(EngineError):
+    """Nothing listens there, or it did not answer in time."""
+
+    server_fault = True
+
+
+class NotAnEngineError(EngineError):
+    """Something answers there, but it is not an OpenAI-compatible server."""
+
+
+class AuthError(EngineError):
+    """The server refused the key."""
+
+
+class LoadingError(EngineError):
+    """The model is still being loaded."""
+
+
+class BusyError(EngineError):
+    """The server has no room and says so."""
+
+
+class NoChatModelError(EngineError):
+    """The server has no model that can chat."""
+
+
+class NoStreamingError(EngineError):
+    """The server does not stream its answers."""
+
+
+class ContextOverflowError(EngineError):
+    """Prompt and answer do not fit into the context."""
+
+    def __init__(
+        self,
+        detail: str = "",
+        *,
+        status: int | None = None,
+        prompt_tokens: int | None = None,
+        context_tokens: int | None = None,
+    ) -> None:
+        """Keep both sizes where the server told them."""
+        super().__init__(detail, status=status)
+        self.prompt_tokens = prompt_tokens
+        self.context_tokens = context_tokens
+
+
+class ClientFaultError(EngineError):
+    """The request itself was refused or makes this server fail."""
+
+
+class ServerFaultError(EngineError):
+    """The server failed."""
+
+    server_fault = True
+
+
+class StreamCutError(ServerFaultError):
+    """The stream ended before the answer was complete."""
+
+
+class Engine(Protocol):
+    """One inference server.
+
+    Every answer is streamed from the server, whatever the client asked for: only
+    then does the server notice that a client left. Leaving the context manager of
+    ``stream`` by any path closes the connection, which frees the slot.
+    """
+
+    kind: EngineKind
+
+    async def probe(self) -> Capabilities:
+        """Ask the server what it is and can do.
+
+        Raises ``UnreachableError``, ``NotAnEngineError``, ``AuthError``,
+        ``LoadingError``, ``NoChatModelError`` or ``NoStreamingError``.
+        """
+        ...
+
+    async def count_tokens(self, request: GenerationRequest) -> int | None:
+        """Return the exact prompt length in tokens, ``None`` if it can't be had."""
+        ...
+
+    def stream(
+        self, request: GenerationRequest
+    ) -> AbstractAsyncContextManager[AsyncIterator[Delta]]:
+        """Generate; the iterator ends after one ``Usage`` and one ``Finish``.
+
+        Raises an ``EngineError`` on entering or while iterating.
+        """
+        ...
+
+    async def load(self) -> EngineLoad:
+        """Return what the server says it is doing. Raises ``EngineError``."""
+        ...
