@@ -1,0 +1,1 @@
+"""What the demo and the live tests bring along."""
