@@ -1,0 +1,195 @@
+"""The accounts on disk: what of the queue's state outlives a restart."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+import logging
+from pathlib import Path
+from typing import Any, override
+
+from homeassistant.const import EVENT_HOMEASSISTANT_FINAL_WRITE
+from homeassistant.core import CALLBACK_TYPE, Event, HomeAssistant, callback
+from homeassistant.exceptions import UnsupportedStorageVersionError
+from homeassistant.helpers.event import async_call_later
+from homeassistant.helpers.storage import Store
+from homeassistant.util import dt as dt_util
+
+from ..admission.model import QuotaWindow, TokenCount
+from ..admission.state import LedgerState, NodeState
+from ..const import DOMAIN
+
+_LOGGER = logging.getLogger(__name__)
+
+_VERSION = 1
+_SAVE_INTERVAL_S = 3.0
+
+
+class _LedgerStore(Store[dict[str, Any]]):
+    @override
+    async def _async_migrate_func(
+        self,
+        old_major_version: int,
+        old_minor_version: int,
+        old_data: dict[str, Any],
+    ) -> dict[str, Any]:
+        # Minor versions only add keys, and what is not known is ignored.
+        return old_data
+
+
+class Ledger:
+    """Keeps the accounts of one household in a file, at most seconds behind.
+
+    After a change the file is written within 3 s, however many further changes come:
+    a process that is killed loses no more than that and the time of one write. (The
+    store's own delayed save would be put off by every change.) Writes are atomic, so a
+    kill in the middle of one leaves the file before it.
+    """
+
+    def __init__(self, hass: HomeAssistant, entry_id: str) -> None:
+        """Name the file; nothing is read or written yet."""
+        self._hass = hass
+        self._store = _LedgerStore(
+            hass, _VERSION, f"{DOMAIN}.{entry_id}", atomic_writes=True
+        )
+        self._export: Callable[[], LedgerState] | None = None
+        self._unsub_final_write: CALLBACK_TYPE | None = None
+        self._unsub_timer: CALLBACK_TYPE | None = None
+        self._dirty = False
+
+    async def async_load(self) -> LedgerState | None:
+        """Return the stored accounts, ``None`` if there are none.
+
+        A file that cannot be understood, or was written by a later major version, is
+        kept under another name, and the accounts start afresh.
+
+        Raises ``HomeAssistantError`` if the file is there but cannot be read.
+        """
+        try:
+            data = await self._store.async_load()
+            return None if data is None else _decode(data)
+        except (
+            AttributeError,
+            LookupError,
+            TypeError,
+            ValueError,
+            UnsupportedStorageVersionError,
+        ) as err:
+            await self._async_set_aside(err)
+            return None
+
+    @callback
+    def start(self, export: Callable[[], LedgerState]) -> None:
+        """Begin to keep the accounts; ``export`` returns them as they are now."""
+        self._export = export
+        self._unsub_final_write = self._hass.bus.async_listen_once(
+            EVENT_HOMEASSISTANT_FINAL_WRITE, self._async_final_write
+        )
+
+    @callback
+    def mark_dirty(self) -> None:
+        """Note that the accounts have changed; cheap enough for every token."""
+        self._dirty = True
+        if self._unsub_timer is None and self._export is not None:
+            self._unsub_timer = async_call_later(
+                self._hass, _SAVE_INTERVAL_S, self._async_timer
+            )
+
+    async def async_flush(self) -> None:
+        """Write the accounts now, if they have changed."""
+        if self._unsub_timer is not None:
+            self._unsub_timer()
+            self._unsub_timer = None
+        if self._dirty and self._export is not None:
+            self._dirty = False
+            await self._store.async_save(_encode(self._export()))
+
+    async def async_stop(self) -> None:
+        """Write what has changed, and no longer listen."""
+        await self.async_flush()
+        self._export = None
+        if self._unsub_final_write is not None:
+            self._unsub_final_write()
+            self._unsub_final_write = None
+
+    async def async_remove(self) -> None:
+        """Delete the file."""
+        await self._store.async_remove()
+
+    async def _async_timer(self, _now: datetime) -> None:
+        self._unsub_timer = None
+        await self.async_flush()
+
+    async def _async_final_write(self, _event: Event) -> None:
+        self._unsub_final_write = None
+        await self.async_flush()
+
+    async def _async_set_aside(self, err: Exception) -> None:
+        path = Path(self._store.path)
+        kept = path.with_name(f"{path.name}.unreadable.{dt_util.utcnow().isoformat()}")
+        _LOGGER.warning(
+            "The accounts in %s cannot be read and start afresh (%s: %s); "
+            "the file is kept as %s",
+            path,
+            type(err).__name__,
+            err,
+            kept.name,
+        )
+        await self._hass.async_add_executor_job(_rename, path, kept)
+
+
+def _rename(path: Path, kept: Path) -> None:
+    if path.exists():
+        path.rename(kept)
+
+
+def _encode(state: LedgerState) -> dict[str, Any]:
+    return {"nodes": [_encode_node(node) for node in state.nodes]}
+
+
+def _encode_node(node: NodeState) -> dict[str, Any]:
+    return {
+        "node_id": node.node_id,
+        "tokens": {
+            "uncached": node.tokens.uncached,
+            "cached": node.tokens.cached,
+            "output": node.tokens.output,
+        },
+        "charge": node.charge,
+        "counter": node.counter,
+        "virtual_time": node.virtual_time,
+        "requests": node.requests,
+        "rejected": node.rejected,
+        "window": node.window.value,
+        "window_started_at": node.window_started_at.isoformat(),
+        "used_tokens": node.used_tokens,
+        "granted_tokens": node.granted_tokens,
+    }
+
+
+def _decode(data: Mapping[str, Any]) -> LedgerState:
+    return LedgerState(tuple(_decode_node(node) for node in data["nodes"]))
+
+
+def _decode_node(node: Mapping[str, Any]) -> NodeState:
+    tokens = node["tokens"]
+    return NodeState(
+        node_id=str(node["node_id"]),
+        tokens=TokenCount(
+            int(tokens["uncached"]), int(tokens["cached"]), int(tokens["output"])
+        ),
+        charge=float(node["charge"]),
+        counter=float(node["counter"]),
+        virtual_time=float(node["virtual_time"]),
+        requests=int(node["requests"]),
+        rejected=int(node["rejected"]),
+        window=QuotaWindow(node["window"]),
+        window_started_at=_decode_time(node["window_started_at"]),
+        used_tokens=int(node["used_tokens"]),
+        granted_tokens=int(node["granted_tokens"]),
+    )
+
+
+def _decode_time(text: str) -> datetime:
+    time = datetime.fromisoformat(text)
+    if time.tzinfo is None:
+        raise ValueError(f"a time without a zone: {text}")
+    return time
