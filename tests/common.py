@@ -1,0 +1,92 @@
+"""Households for tests: config entries and their subentries in few words."""
+
+from types import MappingProxyType
+from typing import Any
+
+from homeassistant.config_entries import ConfigSubentry, ConfigSubentryDataWithId
+from pytest_homeassistant_custom_component.common import MockConfigEntry
+
+from custom_components.fair_share.const import (
+    CONF_KIND,
+    CONF_MEMBER,
+    CONF_PERSON_ID,
+    CONF_USER_IDS,
+    CONF_WEIGHT,
+    DOMAIN,
+    SHARED_ID,
+    SUBENTRY_DEVICE,
+    SUBENTRY_MEMBER,
+    SUBENTRY_SERVER,
+)
+
+ENTRY_ID = "household_entry"
+
+
+def household_entry(
+    *subentries: ConfigSubentryDataWithId, options: dict[str, Any] | None = None
+) -> MockConfigEntry:
+    """Return a household with these subentries, not yet added to Home Assistant."""
+    return MockConfigEntry(
+        domain=DOMAIN,
+        entry_id=ENTRY_ID,
+        title="Fair Share",
+        unique_id=DOMAIN,
+        options=options,
+        subentries_data=subentries,
+    )
+
+
+def member(
+    subentry_id: str, *, user_ids: tuple[str, ...] = (), **data: Any
+) -> ConfigSubentryDataWithId:
+    """Return a member; the person's id is the subentry's with ``person_`` before."""
+    person_id = f"person_{subentry_id}"
+    return ConfigSubentryDataWithId(
+        subentry_id=subentry_id,
+        subentry_type=SUBENTRY_MEMBER,
+        title=subentry_id.capitalize(),
+        unique_id=person_id,
+        data={
+            CONF_PERSON_ID: person_id,
+            CONF_USER_IDS: list(user_ids),
+            CONF_WEIGHT: 1.0,
+            **data,
+        },
+    )
+
+
+def device(
+    subentry_id: str, device_id: str, member_id: str = SHARED_ID, **data: Any
+) -> ConfigSubentryDataWithId:
+    """Return a device of a member, or a shared one."""
+    return ConfigSubentryDataWithId(
+        subentry_id=subentry_id,
+        subentry_type=SUBENTRY_DEVICE,
+        title=subentry_id.capitalize(),
+        unique_id=f"device:{device_id}",
+        data={"device_id": device_id, CONF_MEMBER: member_id, **data},
+    )
+
+
+def server(
+    url: str, *, subentry_id: str = "server", kind: str = "llama_cpp", **data: Any
+) -> ConfigSubentryDataWithId:
+    """Return a server at this address."""
+    return ConfigSubentryDataWithId(
+        subentry_id=subentry_id,
+        subentry_type=SUBENTRY_SERVER,
+        title=f"fake-model ({url.removeprefix('http://')})",
+        unique_id=url,
+        data={"url": url, CONF_KIND: kind, "model": "fake-model", **data},
+    )
+
+
+def subentry(data: ConfigSubentryDataWithId) -> ConfigSubentry:
+    """Return what ``async_add_subentry`` wants."""
+    return ConfigSubentry(
+        data=MappingProxyType(dict(data["data"])),
+        subentry_id=data["subentry_id"],
+        subentry_type=data["subentry_type"],
+        title=data["title"],
+        unique_id=data["unique_id"],
+    )
