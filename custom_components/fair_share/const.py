@@ -39,6 +39,7 @@ CONF_COST_OUTPUT: Final = "cost_output"
 GUEST_ID: Final = "guest"
 SHARED_ID: Final = "shared"
 
+DEFAULT_POLICY: Final = "equal_tokens"
 DEFAULT_QUEUE_LIMIT: Final = 200
 DEFAULT_QUEUE_LIMIT_CLASS: Final = 50
 DEFAULT_OUTPUT_TOKENS: Final = 1024

@@ -182,6 +182,14 @@ class Request:
     continues_turn: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many requests may wait: in all, and in one class."""
+
+    queued: int = 200
+    queued_per_class: int = 50
+
+
 class Rule(StrEnum):
     """The rule by which a request was chosen, or because of which it waits."""
 
@@ -261,6 +269,15 @@ class Rejection:
 
     request_id: str
     error: Rejected
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """What has to happen now; ``reset_nodes`` began a new quota window."""
+
+    dispatches: tuple[Dispatch, ...] = ()
+    rejections: tuple[Rejection, ...] = ()
+    reset_nodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,9 +32,9 @@ class NodeStatus:
     """One node of the share tree: the household, a member, a device or a class.
 
     ``waiting`` and ``running`` count requests now, ``requests``, ``rejected``,
-    ``tokens`` and ``charge`` count since the account was opened. ``counter`` is the
-    virtual token counter: charge divided by weight, after lifts. ``last`` is the
-    latest request that ended.
+    ``preemptions``, ``tokens`` and ``charge`` count since the account was opened.
+    ``counter`` is the virtual token counter: charge divided by weight, after lifts.
+    ``last`` is the latest request that ran and ended.
     """
 
     node_id: str
@@ -44,6 +44,7 @@ class NodeStatus:
     running: int
     requests: int
     rejected: int
+    preemptions: int
     tokens: TokenCount
     charge: float
     counter: float

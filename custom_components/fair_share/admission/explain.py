@@ -1,0 +1,28 @@
+"""Why a request waits."""
+
+from collections.abc import Collection, Iterable
+
+from .entry import Entry
+from .model import Rule
+from .servers import Server
+
+
+def waiting_rule(entry: Entry, servers: Iterable[Server]) -> Rule:
+    """Return the rule because of which a waiting request has not started yet."""
+    hosts = [
+        server for server in servers if server.usable and server.holds(entry.request)
+    ]
+    if not hosts:
+        return Rule.NO_SERVER
+    if any(node.at_capacity() for node in entry.leaf.path()):
+        return Rule.IN_FLIGHT_CAP
+    if entry.leaf.head() is not entry:
+        return Rule.BEHIND_OTHERS
+    return _least_obstacle([server.obstacle(entry) for server in hosts])
+
+
+def _least_obstacle(obstacles: Collection[Rule | None]) -> Rule:
+    """Name what stands in the way on the server that is closest to taking it."""
+    if None in obstacles:
+        return Rule.BEHIND_OTHERS
+    return Rule.NO_KV if Rule.NO_KV in obstacles else Rule.NO_SLOT

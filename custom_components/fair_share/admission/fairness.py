@@ -1,0 +1,57 @@
+"""How far the accounts of the members are apart, against what they may be."""
+
+from .entry import Entry
+from .tree import Node
+
+
+class FairnessGauge:
+    """Watches the counters of siblings that wait at the same time.
+
+    Claim (after Lemma 4.3 of Sheng et al., OSDI 2024): the counters of two siblings
+    that both wait and compete differ by no more than the most that can be in flight
+    at once, divided by the smallest weight. Whoever is chosen had the smallest
+    counter, and can get ahead only by what it then has in flight, or fall behind
+    only by prepayments that are refunded. Starts that urgency decided are outside
+    of the policy; what they gained is added to the bound.
+    """
+
+    __slots__ = ("_root", "_worst_in_flight", "bound", "gap")
+
+    def __init__(self, root: Node) -> None:
+        """Watch the children of ``root``."""
+        self._root = root
+        self._worst_in_flight = 0.0
+        self.gap = 0.0
+        self.bound = 0.0
+
+    def started(self, entry: Entry, in_flight_cost: float) -> None:
+        """Note a start, before it is charged.
+
+        ``in_flight_cost`` is the most that everything in flight, this request
+        included, can be charged.
+        """
+        member = entry.path[1]
+        if not entry.urgent:
+            member.urgent_lead = 0.0
+        self._worst_in_flight = max(self._worst_in_flight, in_flight_cost)
+
+    def charged(self, entry: Entry, delta: float) -> None:
+        """Note a charge or refund that has just been booked."""
+        member = entry.path[1]
+        if entry.urgent:
+            member.urgent_lead = max(0.0, member.urgent_lead + delta / member.weight)
+        competing = [
+            child
+            for child in self._root.children.values()
+            if child.waiting and not child.held_back
+        ]
+        if len(competing) < 2:  # noqa: PLR2004 - a gap needs two
+            return
+        counters = [child.counter for child in competing]
+        self.gap = max(self.gap, max(counters) - min(counters))
+        self.bound = max(
+            self.bound,
+            self._worst_in_flight
+            / min(child.weight for child in self._root.children.values())
+            + max(child.urgent_lead for child in self._root.children.values()),
+        )

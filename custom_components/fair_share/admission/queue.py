@@ -1,0 +1,247 @@
+"""The asyncio face of the queue: wait for a turn, report progress, leave.
+
+The scheduler decides; this module keeps one future for each waiting request and
+makes sure that every way out of ``admit`` gives slot and memory back.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Protocol
+
+from .model import (
+    CostWeights,
+    Dispatch,
+    Limits,
+    NodeSpec,
+    Outcome,
+    Rejected,
+    Request,
+    RequestClass,
+    RequestRecord,
+    ServerCapacity,
+    TokenCount,
+    Verdict,
+)
+from .scheduler import Scheduler
+from .state import LedgerState
+from .status import NodeStatus, QueueStatus
+
+_LONGEST_SLEEP_S = 60.0
+"""The wall clock is looked at so often, since it can be set at any time."""
+
+_HISTORY_LENGTH = 256
+
+
+class Clock(Protocol):
+    """The time: monotonic seconds, and the household's aware local time."""
+
+    def monotonic(self) -> float:
+        """Return monotonic seconds."""
+        ...
+
+    def wall(self) -> datetime:
+        """Return the aware local time."""
+        ...
+
+
+class Grant:
+    """The right to run one request now, and the place to report its progress."""
+
+    def __init__(
+        self, queue: AdmissionQueue, dispatch: Dispatch, path: tuple[str, ...]
+    ) -> None:
+        """Hold what the scheduler decided."""
+        self._queue = queue
+        self._path = path
+        self.dispatch = dispatch
+        self.finished = False
+
+    def prompt_progress(self, *, uncached: int, cached: int) -> None:
+        """Report how much of the prompt is processed by now, in tokens."""
+        self._queue.scheduler.prompt_progress(
+            self.dispatch.request_id, uncached=uncached, cached=cached
+        )
+        self._queue.on_change(self._path)
+
+    def output(self, tokens: int) -> Verdict:
+        """Report further output tokens; the answer says whether to go on."""
+        verdict = self._queue.scheduler.output(
+            self.dispatch.request_id, tokens, self._queue.clock.monotonic()
+        )
+        self._queue.on_change(self._path)
+        return verdict
+
+    def settle(self, tokens: TokenCount, *, estimated: bool) -> None:
+        """Correct the account to the server's own final count."""
+        self._queue.scheduler.settle(
+            self.dispatch.request_id, tokens, estimated=estimated
+        )
+
+    def finish(self) -> None:
+        """Note that the answer is whole; leaving without this is a cancellation."""
+        self.finished = True
+
+
+class AdmissionQueue:
+    """One queue for everything that wants a household's servers.
+
+    ``on_change`` is called with the ids of the nodes whose numbers changed, on every
+    change, so it has to be cheap; ``on_record`` with the account of each request
+    that ended.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        clock: Clock,
+        *,
+        on_change: Callable[[Iterable[str]], None],
+        on_record: Callable[[RequestRecord], None],
+    ) -> None:
+        """Put a face on ``scheduler``; nobody else may call it from now on."""
+        self.scheduler = scheduler
+        self.clock = clock
+        self.on_change = on_change
+        self._on_record = on_record
+        self._turns: dict[str, asyncio.Future[Dispatch]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self.history: deque[RequestRecord] = deque(maxlen=_HISTORY_LENGTH)
+
+    @asynccontextmanager
+    async def admit(self, request: Request) -> AsyncIterator[Grant]:
+        """Wait for the request's turn and hold its slot inside the ``with`` block.
+
+        Raises ``Rejected`` at once or while waiting. Leaving the block, or being
+        cancelled before or in it, gives everything back. A ``Rejected`` raised in
+        the block counts as an answer that a quota cut.
+        """
+        request_id = request.request_id
+        self.scheduler.submit(request, self.clock.monotonic(), self.clock.wall())
+        path = self.scheduler.path_ids(request.class_id)
+        turn: asyncio.Future[Dispatch] = asyncio.get_running_loop().create_future()
+        self._turns[request_id] = turn
+        self.on_change(path)
+        grant: Grant | None = None
+        outcome = Outcome.CANCELLED
+        try:
+            self.decide()
+            grant = Grant(self, await turn, path)
+            yield grant
+        except asyncio.CancelledError, GeneratorExit:
+            raise
+        except Rejected:
+            outcome = Outcome.CUT_BY_QUOTA
+            raise
+        except Exception:
+            outcome = Outcome.FAILED
+            raise
+        finally:
+            del self._turns[request_id]
+            if not _was_refused(turn):
+                whole = grant is not None and grant.finished
+                self._release(request_id, Outcome.FINISHED if whole else outcome)
+            self.on_change(path)
+            self.decide()
+
+    def decide(self) -> None:
+        """Let the scheduler decide and pass its decisions on."""
+        decisions = self.scheduler.decide(self.clock.monotonic(), self.clock.wall())
+        for dispatch in decisions.dispatches:
+            turn = self._turns[dispatch.request_id]
+            if not turn.done():
+                turn.set_result(dispatch)
+        for rejection in decisions.rejections:
+            turn = self._turns[rejection.request_id]
+            if not turn.done():
+                turn.set_exception(rejection.error)
+        if decisions.reset_nodes:
+            self.on_change(decisions.reset_nodes)
+        self._arm_timer()
+
+    def put_node(self, spec: NodeSpec) -> None:
+        """Add or change a member or source. Raises ``KeyError``: parent unknown."""
+        self.scheduler.put_node(spec, self.clock.wall())
+        self.decide()
+
+    def put_class(self, spec: RequestClass) -> None:
+        """Add a request class, if it is new. Raises ``KeyError`` as above."""
+        if not self.scheduler.has_class(spec.class_id):
+            self.scheduler.put_class(spec, self.clock.wall())
+
+    def remove_node(self, node_id: str) -> None:
+        """Remove a node with all below it; what waited there is refused."""
+        self.scheduler.remove_node(node_id)
+        self.decide()
+
+    def configure(self, *, costs: CostWeights, limits: Limits, policy: str) -> None:
+        """Change prices, limits and policy. Raises ``KeyError``: policy unknown."""
+        self.scheduler.configure(costs=costs, limits=limits, policy=policy)
+        self.decide()
+
+    def grant_tokens(self, node_id: str, tokens: int) -> None:
+        """Add tokens to a quota for its current window. Raises ``KeyError``."""
+        self.scheduler.grant(node_id, tokens)
+        self.on_change((node_id,))
+
+    def put_server(self, capacity: ServerCapacity) -> None:
+        """Add a server or change its capacity, and open it for starts."""
+        self.scheduler.put_server(capacity)
+        self.decide()
+
+    def close_server(self, server_id: str) -> None:
+        """Start nothing on a server until it is put again."""
+        self.scheduler.close_server(server_id, self.clock.monotonic())
+        self.decide()
+
+    def remove_server(self, server_id: str) -> None:
+        """Forget a server; what runs there ends in its own way."""
+        self.scheduler.remove_server(server_id, self.clock.monotonic())
+        self.decide()
+
+    def close(self) -> None:
+        """Refuse all that waits and stop the timer."""
+        self.scheduler.close()
+        self.decide()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def node_status(self, node_id: str) -> NodeStatus:
+        """Return a snapshot of one account. Raises ``KeyError``."""
+        return self.scheduler.node_status(node_id)
+
+    def status(self) -> QueueStatus:
+        """Return a snapshot of the whole queue."""
+        return self.scheduler.status(self.clock.monotonic())
+
+    def export_state(self) -> LedgerState:
+        """Return what outlives a restart."""
+        return self.scheduler.export_state()
+
+    def restore_state(self, state: LedgerState) -> None:
+        """Take accounts over from before a restart."""
+        self.scheduler.restore_state(state)
+
+    def _release(self, request_id: str, outcome: Outcome) -> None:
+        record = self.scheduler.release(request_id, outcome, self.clock.monotonic())
+        self.history.append(record)
+        self._on_record(record)
+
+    def _arm_timer(self) -> None:
+        """Decide again when patience or a quota window ends."""
+        if self._timer is not None:
+            self._timer.cancel()
+        reset = self.scheduler.next_reset() - self.clock.wall()
+        delays = [_LONGEST_SLEEP_S, max(reset.total_seconds(), 0.0)]
+        deadline = self.scheduler.next_deadline()
+        if deadline is not None:
+            delays.append(max(deadline - self.clock.monotonic(), 0.0))
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(min(delays), self.decide)
+
+
+def _was_refused(turn: asyncio.Future[Dispatch]) -> bool:
+    return turn.done() and not turn.cancelled() and turn.exception() is not None

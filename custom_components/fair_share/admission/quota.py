@@ -1,0 +1,119 @@
+"""Calendar windows in which tokens are counted, and the quota on them."""
+
+from datetime import UTC, datetime, time, timedelta
+
+from .model import QuotaSpec, QuotaWindow
+from .status import WindowStatus
+
+STOP_CHUNK_TOKENS = 16
+"""A running answer is checked against its quota every so many output tokens."""
+
+CLOCK_STEP_TOLERANCE = timedelta(hours=1)
+"""A clock that steps back by less than this changes no window."""
+
+
+def window_bounds(window: QuotaWindow, wall: datetime) -> tuple[datetime, datetime]:
+    """Return start and end, in UTC, of the calendar window that holds ``wall``.
+
+    ``wall`` is aware and in the household's time zone; windows begin at its local
+    midnight, weeks on Monday. The results are in UTC because Python compares two
+    datetimes of the same zone by their local fields, which is wrong on the days on
+    which clocks change.
+    """
+    day = wall.date()
+    match window:
+        case QuotaWindow.DAY:
+            first, following = day, day + timedelta(days=1)
+        case QuotaWindow.WEEK:
+            first = day - timedelta(days=day.weekday())
+            following = first + timedelta(days=7)
+        case QuotaWindow.MONTH:
+            first = day.replace(day=1)
+            following = (first + timedelta(days=31)).replace(day=1)
+    start, end = (
+        datetime.combine(date, time.min, tzinfo=wall.tzinfo).astimezone(UTC)
+        for date in (first, following)
+    )
+    return start, end
+
+
+class WindowAccount:
+    """Counts the tokens of one node in its current window.
+
+    A node without quota still counts, by the day, so that a household can see its
+    use before it sets a limit.
+    """
+
+    __slots__ = (
+        "ends_at",
+        "granted_tokens",
+        "limit",
+        "started_at",
+        "used_tokens",
+        "window",
+    )
+
+    def __init__(self, spec: QuotaSpec | None, wall: datetime) -> None:
+        """Open the window that holds ``wall``."""
+        self.used_tokens = 0
+        self.granted_tokens = 0
+        self.limit: int | None = None
+        self.window = QuotaWindow.DAY
+        self.set_spec(spec, wall)
+        self.started_at, self.ends_at = window_bounds(self.window, wall)
+
+    def set_spec(self, spec: QuotaSpec | None, wall: datetime) -> None:
+        """Change the quota; what was used stays used while the window's kind does."""
+        window = QuotaWindow.DAY if spec is None else spec.window
+        self.limit = None if spec is None else spec.tokens
+        if window is not self.window:
+            self.window = window
+            self.started_at, self.ends_at = window_bounds(window, wall)
+            self.used_tokens = self.granted_tokens = 0
+
+    def roll(self, wall: datetime) -> bool:
+        """Begin a new window if the old one is over; return whether it did.
+
+        A clock that steps back a little changes nothing: the window that began
+        stays. After a large step back (a box that booted with a wrong date) the
+        window moves to the present and keeps what was used.
+        """
+        if wall >= self.ends_at:
+            self.started_at, self.ends_at = window_bounds(self.window, wall)
+            self.used_tokens = self.granted_tokens = 0
+            return True
+        if wall < self.started_at - CLOCK_STEP_TOLERANCE:
+            self.started_at, self.ends_at = window_bounds(self.window, wall)
+        return False
+
+    def count(self, tokens: int) -> None:
+        """Count tokens; a correction may be negative but not below nothing used."""
+        self.used_tokens = max(0, self.used_tokens + tokens)
+
+    def restore(
+        self, started_at: datetime, used_tokens: int, granted_tokens: int
+    ) -> None:
+        """Take over what was counted before a restart, if it is the same window."""
+        if started_at.astimezone(UTC) == self.started_at:
+            self.used_tokens = used_tokens
+            self.granted_tokens = granted_tokens
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the quota of this window is used up."""
+        return (
+            self.limit is not None
+            and self.used_tokens >= self.limit + self.granted_tokens
+        )
+
+    def status(self) -> WindowStatus:
+        """Return a snapshot."""
+        return WindowStatus(
+            window=self.window,
+            started_at=self.started_at,
+            resets_at=self.ends_at,
+            used_tokens=self.used_tokens,
+            limit_tokens=None
+            if self.limit is None
+            else self.limit + self.granted_tokens,
+        )

@@ -1,0 +1,45 @@
+"""Whether a request has to be refused, before it waits or while it does."""
+
+from collections.abc import Collection
+from datetime import datetime
+
+from .entry import Entry
+from .model import Limits, Rejected, RejectReason
+from .servers import Server
+from .tree import Leaf
+
+
+def too_long(entry: Entry, servers: Collection[Server]) -> Rejected | None:
+    """Return a refusal if no server, reachable or not, could ever hold the request."""
+    allowed = [server for server in servers if server.allowed_for(entry.request)]
+    if not allowed or any(server.holds(entry.request) for server in allowed):
+        return None
+    limit = max(server.room_tokens() for server in allowed)
+    return Rejected(RejectReason.TOO_LONG, limit_tokens=limit)
+
+
+def quota_used_up(leaf: Leaf, wall: datetime) -> Rejected | None:
+    """Return a refusal, until the reset, if a quota above the class is used up."""
+    resets = [node.window.ends_at for node in leaf.path() if node.window.exhausted]
+    if not resets:
+        return None
+    wait = (max(resets) - wall).total_seconds()
+    return Rejected(RejectReason.QUOTA, retry_after_s=max(wait, 0.0))
+
+
+def queue_full(leaf: Leaf, limits: Limits, expected_wait_s: float) -> Rejected | None:
+    """Return a refusal if too much waits already, in all or in this branch."""
+    path = leaf.path()
+    full = (
+        path[0].waiting >= limits.queued
+        or leaf.waiting >= limits.queued_per_class
+        or any(
+            node.caps.queued is not None and node.waiting >= node.caps.queued
+            for node in path
+        )
+    )
+    return (
+        Rejected(RejectReason.QUEUE_FULL, retry_after_s=expected_wait_s)
+        if full
+        else None
+    )

@@ -1,0 +1,330 @@
+"""The share tree: who shares with whom, and what each has been served.
+
+Household -> member -> device or other source -> request class. Every node has a
+virtual token counter, the charge of its service divided by its weight. Siblings are
+compared by it. A node's ``virtual_time`` is the level at which its children
+compete; it never goes back, and a child that comes back after it had nothing
+waiting is lifted to it, so that nobody saves up a right to service by being away
+(Sheng et al., OSDI 2024; the monotone virtual time is that of start-time fair
+queueing). A counter is never lowered by being idle: pausing pays no debt.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from .entry import Entry
+from .model import (
+    ROOT_ID,
+    Caps,
+    NodeSpec,
+    RequestClass,
+    RequestRecord,
+    TokenCount,
+    Workload,
+    WorkloadProfile,
+)
+from .predict import OutputPredictor
+from .quota import WindowAccount
+from .state import NodeState
+from .status import NodeStatus
+
+
+class Node:
+    """One node and its account. Counts and charges include everything below it.
+
+    ``urgent_lead`` is the part of ``counter`` that the node gained by being more
+    urgent than a sibling, not by the policy. ``held_back`` marks a node
+    that waits on a limit of its own and so does not compete.
+    """
+
+    def __init__(
+        self,
+        node_id: str,
+        parent: Node | None,
+        weight: float,
+        caps: Caps,
+        window: WindowAccount,
+    ) -> None:
+        """Open an empty account."""
+        self.node_id = node_id
+        self.parent = parent
+        self.weight = weight
+        self.caps = caps
+        self.window = window
+        self.children: dict[str, Node] = {}
+        self.counter: float = 0.0 if parent is None else parent.virtual_time
+        self.virtual_time: float = 0.0
+        self.urgent_lead = 0.0
+        self.held_back = False
+        self.charge = 0.0
+        self._tokens = [0, 0, 0]
+        self.waiting = 0
+        self.running = 0
+        self.requests = 0
+        self.rejected = 0
+        self.preemptions = 0
+        self.last: RequestRecord | None = None
+
+    @property
+    def tokens(self) -> TokenCount:
+        """Tokens served since the account was opened."""
+        return TokenCount(*self._tokens)
+
+    def count(self, uncached: int, cached: int, output: int) -> None:
+        """Count tokens, here and in the current quota window."""
+        counts = self._tokens
+        counts[0] += uncached
+        counts[1] += cached
+        counts[2] += output
+        self.window.count(uncached + output)
+
+    def path(self) -> tuple[Node, ...]:
+        """Return the nodes from the root down to this one."""
+        above = () if self.parent is None else self.parent.path()
+        return (*above, self)
+
+    def leaves(self) -> Iterator[Leaf]:
+        """Yield the request classes at or below this node."""
+        for child in self.children.values():
+            yield from child.leaves()
+
+    def lift(self) -> None:
+        """Come back into the competition: at least at the level of the siblings."""
+        if self.parent is not None:
+            self.counter = max(self.counter, self.parent.virtual_time)
+        self.held_back = False
+
+    def at_capacity(self) -> bool:
+        """Whether as many requests run as the node's own limit allows."""
+        return self.caps.in_flight is not None and self.running >= self.caps.in_flight
+
+    def note_rejected(self) -> None:
+        """Count a refusal here and on every account above."""
+        for node in self.path():
+            node.rejected += 1
+
+    def note_ended(self, record: RequestRecord) -> None:
+        """Count a request that ran here and has ended."""
+        self.running -= 1
+        self.requests += 1
+        self.last = record
+
+    def status(self) -> NodeStatus:
+        """Return a snapshot."""
+        return NodeStatus(
+            node_id=self.node_id,
+            parent_id=None if self.parent is None else self.parent.node_id,
+            weight=self.weight,
+            waiting=self.waiting,
+            running=self.running,
+            requests=self.requests,
+            rejected=self.rejected,
+            preemptions=self.preemptions,
+            tokens=self.tokens,
+            charge=self.charge,
+            counter=self.counter,
+            window=self.window.status(),
+            last=self.last,
+        )
+
+    def state(self) -> NodeState:
+        """Return what outlives a restart."""
+        return NodeState(
+            node_id=self.node_id,
+            tokens=self.tokens,
+            charge=self.charge,
+            counter=self.counter,
+            virtual_time=self.virtual_time,
+            requests=self.requests,
+            rejected=self.rejected,
+            window=self.window.window,
+            window_started_at=self.window.started_at,
+            used_tokens=self.window.used_tokens,
+            granted_tokens=self.window.granted_tokens,
+        )
+
+    def restore(self, state: NodeState) -> None:
+        """Take over the account from before a restart."""
+        self._tokens = [state.tokens.uncached, state.tokens.cached, state.tokens.output]
+        self.charge = state.charge
+        self.counter = state.counter
+        self.virtual_time = state.virtual_time
+        self.requests = state.requests
+        self.rejected = state.rejected
+        if state.window is self.window.window:
+            self.window.restore(
+                state.window_started_at, state.used_tokens, state.granted_tokens
+            )
+
+
+class Leaf(Node):
+    """A request class: the queue of one workload of one source."""
+
+    def __init__(
+        self,
+        spec: RequestClass,
+        parent: Node,
+        profile: WorkloadProfile,
+        window: WindowAccount,
+    ) -> None:
+        """Open an empty queue."""
+        super().__init__(spec.class_id, parent, spec.weight, Caps(), window)
+        self.workload: Workload = spec.workload
+        self.profile = profile
+        self.queue: OrderedDict[str, Entry] = OrderedDict()
+        self.predictor = OutputPredictor()
+
+    def leaves(self) -> Iterator[Leaf]:
+        """Yield this class itself."""
+        yield self
+
+    def head(self) -> Entry:
+        """Return the request that is next in this class."""
+        return next(iter(self.queue.values()))
+
+
+class ShareTree:
+    """All nodes by id, and the rules by which their counters move."""
+
+    def __init__(self, wall: datetime) -> None:
+        """Start with the household alone."""
+        self.root = Node(ROOT_ID, None, 1.0, Caps(), WindowAccount(None, wall))
+        self.nodes: dict[str, Node] = {ROOT_ID: self.root}
+        self._remembered: dict[str, NodeState] = {}
+
+    def put_node(self, spec: NodeSpec, wall: datetime) -> Node:
+        """Add a member or source, or change it; a new parent moves it.
+
+        Raises ``KeyError`` when the parent is unknown.
+        """
+        parent = self.nodes[spec.parent_id]
+        node = self.nodes.get(spec.node_id)
+        if node is None:
+            node = Node(
+                spec.node_id,
+                parent,
+                spec.weight,
+                spec.caps,
+                WindowAccount(spec.quota, wall),
+            )
+            self._attach(node, parent)
+        elif node.parent is not parent:
+            self._move(node, parent)
+        node.weight = spec.weight
+        node.caps = spec.caps
+        node.window.set_spec(spec.quota, wall)
+        return node
+
+    def put_class(
+        self, spec: RequestClass, profile: WorkloadProfile, wall: datetime
+    ) -> Leaf:
+        """Return the class, adding it if it is new. Raises ``KeyError`` as above."""
+        known = self.nodes.get(spec.class_id)
+        if isinstance(known, Leaf):
+            return known
+        leaf = Leaf(
+            spec, self.nodes[spec.parent_id], profile, WindowAccount(None, wall)
+        )
+        self._attach(leaf, self.nodes[spec.parent_id])
+        return leaf
+
+    def leaf(self, class_id: str) -> Leaf:
+        """Return a request class. Raises ``KeyError`` when there is none of that id."""
+        node = self.nodes[class_id]
+        if not isinstance(node, Leaf):
+            raise KeyError(class_id)
+        return node
+
+    def stranded(self, node_id: str) -> list[Entry]:
+        """Return what waits at or below a node; nothing when the id is unknown."""
+        node = self.nodes.get(node_id)
+        if node is None:
+            return []
+        return [entry for leaf in node.leaves() for entry in leaf.queue.values()]
+
+    def remove(self, node_id: str) -> None:
+        """Take a node and all below it away; nothing may wait there any more.
+
+        What runs goes on and is charged to the accounts it started under. The
+        household itself stays, and an id that is unknown is not an error.
+        """
+        node = self.nodes.get(node_id)
+        if node is None or node.parent is None:
+            return
+        del node.parent.children[node_id]
+        self._forget(node)
+
+    def states(self) -> tuple[NodeState, ...]:
+        """Return all accounts, also those whose node has not come back yet."""
+        known = (node.state() for node in self.nodes.values())
+        return (*known, *self._remembered.values())
+
+    def restore(self, states: Iterable[NodeState]) -> None:
+        """Take over accounts; a node that is added later finds its own then."""
+        for state in states:
+            if node := self.nodes.get(state.node_id):
+                node.restore(state)
+            else:
+                self._remembered[state.node_id] = state
+
+    def enqueue(self, entry: Entry, *, front: bool = False) -> None:
+        """Put a request into its class and lift every node that comes back."""
+        leaf = entry.leaf
+        for node in leaf.path():
+            if node.waiting == 0:
+                node.lift()
+            node.waiting += 1
+        leaf.queue[entry.request.request_id] = entry
+        if front:
+            leaf.queue.move_to_end(entry.request.request_id, last=False)
+
+    def dequeue(self, entry: Entry) -> None:
+        """Take a waiting request out of its class."""
+        del entry.leaf.queue[entry.request.request_id]
+        for node in entry.leaf.path():
+            node.waiting -= 1
+
+    def advance(self, path: tuple[Node, ...]) -> None:
+        """Move virtual time on, before the chosen request at ``path`` is charged.
+
+        At each level to the smallest counter among the children that wait and are
+        not held back by a limit of their own; with one band that is the counter of
+        the chosen child, as in the published rule.
+        """
+        for node in path[:-1]:
+            lowest = min(
+                (
+                    child.counter
+                    for child in node.children.values()
+                    if child.waiting and not child.held_back
+                ),
+                default=node.virtual_time,
+            )
+            node.virtual_time = max(node.virtual_time, lowest)
+
+    def _attach(self, node: Node, parent: Node) -> None:
+        self.nodes[node.node_id] = node
+        parent.children[node.node_id] = node
+        if state := self._remembered.pop(node.node_id, None):
+            node.restore(state)
+
+    def _move(self, node: Node, parent: Node) -> None:
+        # Counters of different parents can't be compared: it starts at the level of
+        # its new siblings. What it was served stays with those who were charged.
+        for above in node.path()[:-1]:
+            above.waiting -= node.waiting
+        assert node.parent is not None  # noqa: S101 - only children are moved
+        del node.parent.children[node.node_id]
+        node.parent = parent
+        node.counter = parent.virtual_time
+        self._attach(node, parent)
+        for above in node.path()[:-1]:
+            if above.waiting == 0 and node.waiting:
+                above.lift()
+            above.waiting += node.waiting
+
+    def _forget(self, node: Node) -> None:
+        for child in node.children.values():
+            self._forget(child)
+        del self.nodes[node.node_id]

@@ -1,0 +1,200 @@
+"""The life of one request: measured, admitted, streamed, charged, settled."""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, replace
+
+from homeassistant.util.ulid import ulid_now
+
+from ..admission.model import (
+    Caps,
+    Rejected,
+    RejectReason,
+    Request,
+    TokenCount,
+    Verdict,
+    Workload,
+)
+from ..admission.queue import AdmissionQueue, Grant
+from ..engines.base import (
+    BusyError,
+    Content,
+    Delta,
+    EngineError,
+    Finish,
+    GenerationRequest,
+    LoadingError,
+    PromptProgress,
+    Thinking,
+    ToolCallDelta,
+    Usage,
+)
+from .asker import Asker
+from .estimate import estimate_tokens
+from .prefixes import Prefix, PrefixMemory
+from .registry import Registry
+from .servers import ServerPool, WatchedServer
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What a door wants generated, and for whom.
+
+    ``conversation_id`` ties requests together that share a growing prompt.
+    ``continues_turn`` marks a later request of an agent's turn, which keeps its
+    place at the front of its class.
+    """
+
+    asker: Asker
+    workload: Workload
+    request: GenerationRequest
+    conversation_id: str | None = None
+    continues_turn: bool = False
+
+
+class Generator:
+    """Takes requests through the queue to a server and back."""
+
+    def __init__(
+        self, queue: AdmissionQueue, servers: ServerPool, registry: Registry
+    ) -> None:
+        """Use the household's own parts."""
+        self._queue = queue
+        self._servers = servers
+        self._registry = registry
+        self._prefixes = PrefixMemory()
+
+    @asynccontextmanager
+    async def generate(self, ask: Ask) -> AsyncIterator[AsyncIterator[Delta]]:
+        """Open the stream of deltas that answers ``ask``.
+
+        Leaving the block by any path leaves the queue, closes the connection to the
+        server and settles the account. While iterating, ``Rejected`` is raised when
+        the queue refuses the request or a quota ends it, ``EngineError`` when the
+        server fails.
+        """
+        async with aclosing(self._deltas(ask)) as deltas:
+            yield deltas
+
+    async def count_tokens(self, request: GenerationRequest) -> int:
+        """Return the prompt's length in tokens: counted if a server can, else guessed."""
+        for server in self._servers.ready():
+            if server.capabilities is None or not server.capabilities.counts_tokens:
+                continue
+            try:
+                counted = await server.engine.count_tokens(request)
+            except EngineError as err:
+                server.report(err)
+                continue
+            if counted is not None:
+                return counted
+        return estimate_tokens(request)
+
+    async def _deltas(self, ask: Ask) -> AsyncGenerator[Delta]:
+        request = await self._measure(ask)
+        sent = False
+        try:
+            async with aclosing(self._attempt(ask, request)) as deltas:
+                async for delta in deltas:
+                    sent = sent or not isinstance(delta, PromptProgress)
+                    yield delta
+        except EngineError as err:
+            if sent or not _worth_another_try(err):
+                raise
+        else:
+            return
+        # Nothing has reached the client yet: it waits, at its place, for a server.
+        again = replace(request, request_id=ulid_now(), continues_turn=True)
+        async with aclosing(self._attempt(ask, again)) as deltas:
+            async for delta in deltas:
+                yield delta
+
+    async def _measure(self, ask: Ask) -> Request:
+        """Return the request as the queue needs it. Raises ``Rejected`` if too long."""
+        caps = self._registry.caps_for(ask.asker)
+        prompt_tokens = await self.count_tokens(ask.request)
+        if caps.context_tokens is not None and prompt_tokens >= caps.context_tokens:
+            raise Rejected(RejectReason.TOO_LONG, limit_tokens=caps.context_tokens)
+        prefix = self._prefixes.get(ask.conversation_id)
+        return Request(
+            request_id=ulid_now(),
+            class_id=self._registry.class_for(ask.asker, ask.workload).class_id,
+            prompt_tokens=prompt_tokens,
+            max_output_tokens=_output_limit(ask.request, caps, prompt_tokens),
+            cached_tokens=min(prefix.tokens, prompt_tokens - 1) if prefix else 0,
+            preferred_server=prefix.server_id if prefix else None,
+            continues_turn=ask.continues_turn,
+        )
+
+    async def _attempt(self, ask: Ask, request: Request) -> AsyncGenerator[Delta]:
+        self._queue.put_node(self._registry.source_spec(ask.asker))
+        self._queue.put_class(self._registry.class_for(ask.asker, ask.workload))
+        async with self._queue.admit(request) as grant:
+            server = self._servers.get(grant.dispatch.server_id)
+            try:
+                async with aclosing(_stream(ask, request, grant, server)) as deltas:
+                    async for delta in deltas:
+                        yield delta
+                        self._remember(ask, delta, server)
+            except EngineError as err:
+                server.report(err)
+                raise
+
+    def _remember(self, ask: Ask, delta: Delta, server: WatchedServer) -> None:
+        if isinstance(delta, Usage):
+            held = delta.prompt_tokens + delta.output_tokens
+            prefix = Prefix(server.subentry.subentry_id, held)
+            self._prefixes.put(ask.conversation_id, prefix)
+
+
+async def _stream(
+    ask: Ask, request: Request, grant: Grant, server: WatchedServer
+) -> AsyncGenerator[Delta]:
+    """Stream from the server and charge every delta as it comes."""
+    generation = replace(
+        ask.request, max_output_tokens=grant.dispatch.max_output_tokens
+    )
+    async with server.engine.stream(generation) as deltas:
+        if server.capabilities is None or not server.capabilities.reports_progress:
+            # The server may have read all of it by the time anybody can know.
+            _prompt_read(grant, request)
+        async for delta in deltas:
+            verdict = _charge(grant, delta)
+            yield delta
+            if verdict is Verdict.STOP_QUOTA:
+                raise Rejected(RejectReason.QUOTA)
+
+
+def _prompt_read(grant: Grant, request: Request) -> None:
+    uncached = request.prompt_tokens - request.cached_tokens
+    grant.prompt_progress(uncached=uncached, cached=request.cached_tokens)
+
+
+def _charge(grant: Grant, delta: Delta) -> Verdict:
+    match delta:
+        case Content() | Thinking() | ToolCallDelta():
+            return grant.output(delta.tokens) if delta.tokens else Verdict.CONTINUE
+        case PromptProgress():
+            grant.prompt_progress(
+                uncached=delta.processed - delta.cached, cached=delta.cached
+            )
+        case Usage():
+            uncached = delta.prompt_tokens - delta.cached_tokens
+            tokens = TokenCount(uncached, delta.cached_tokens, delta.output_tokens)
+            grant.settle(tokens, estimated=delta.estimated)
+        case Finish():
+            grant.finish()
+    return Verdict.CONTINUE
+
+
+def _worth_another_try(error: EngineError) -> bool:
+    return error.server_fault or isinstance(error, LoadingError | BusyError)
+
+
+def _output_limit(request: GenerationRequest, caps: Caps, prompt_tokens: int) -> int:
+    limits = [request.max_output_tokens]
+    if caps.output_tokens is not None:
+        limits.append(caps.output_tokens)
+    if caps.context_tokens is not None:
+        limits.append(caps.context_tokens - prompt_tokens)
+    return min(limits)

@@ -1,0 +1,146 @@
+"""The running household: the one object behind a config entry."""
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AbstractAsyncContextManager
+
+from homeassistant.config_entries import ConfigEntry
+from homeassistant.core import HomeAssistant
+
+from ..admission.model import (
+    ROOT_ID,
+    CostWeights,
+    Limits,
+    RequestRecord,
+)
+from ..admission.queue import AdmissionQueue
+from ..admission.scheduler import Scheduler
+from ..admission.status import NodeStatus, QueueStatus
+from ..const import (
+    CONF_COST_CACHED,
+    CONF_COST_OUTPUT,
+    CONF_COST_UNCACHED,
+    CONF_POLICY,
+    CONF_QUEUE_LIMIT,
+    CONF_QUEUE_LIMIT_CLASS,
+    DEFAULT_POLICY,
+    DEFAULT_QUEUE_LIMIT,
+    DEFAULT_QUEUE_LIMIT_CLASS,
+)
+from ..engines.base import Delta, GenerationRequest
+from .clock import HouseholdClock
+from .generation import Ask, Generator
+from .identity import IdentityResolver
+from .ledger import Ledger
+from .registry import Registry
+from .servers import ServerPool
+from .updates import UpdateHub
+
+type FairShareConfigEntry = ConfigEntry[Household]
+
+
+class Household:
+    """Members, devices, queue and servers of one home, wired together."""
+
+    def __init__(self, hass: HomeAssistant, entry: FairShareConfigEntry) -> None:
+        """Build everything from the entry; nothing runs yet."""
+        self.hass = hass
+        self.entry = entry
+        self.registry = Registry(hass, entry)
+        self.identity = IdentityResolver(hass, self.registry)
+        self.ledger = Ledger(hass, entry.entry_id)
+        self.updates = UpdateHub(hass)
+        clock = HouseholdClock()
+        scheduler = Scheduler(clock.wall(), now=clock.monotonic())
+        self.queue = AdmissionQueue(
+            scheduler, clock, on_change=self._touch, on_record=self._note_record
+        )
+        self.servers = ServerPool(hass, entry, self.queue, self._touch_server)
+        self._generator = Generator(self.queue, self.servers, self.registry)
+
+    async def async_setup(self) -> None:
+        """Restore the accounts and start; servers may be away meanwhile.
+
+        Raises ``HomeAssistantError`` if the accounts are there but can't be read.
+        """
+        state = await self.ledger.async_load()
+        self._configure_queue()
+        for node in self.registry.nodes():
+            self.queue.put_node(node)
+        if state is not None:
+            self.queue.restore_state(state)
+        self.ledger.start(self.queue.export_state)
+        self.entry.async_on_unload(self.identity.async_listen())
+        await self.servers.async_start()
+
+    async def async_unload(self) -> None:
+        """Refuse what waits, let go of the servers, write the accounts."""
+        self.servers.stop()
+        self.queue.close()
+        await self.ledger.async_stop()
+
+    async def async_apply(self) -> None:
+        """Apply changed options and subentries without disturbing what runs."""
+        change = self.registry.apply(self.entry)
+        self._configure_queue()
+        for node in (*change.added, *change.changed):
+            self.queue.put_node(node)
+        for node_id in change.removed:
+            self.queue.remove_node(node_id)
+        self.servers.apply()
+        self._touch((ROOT_ID, *(node.node_id for node in change.changed)))
+
+    def generate(self, ask: Ask) -> AbstractAsyncContextManager[AsyncIterator[Delta]]:
+        """Open the stream of deltas that answers ``ask``; see ``Generator``."""
+        return self._generator.generate(ask)
+
+    async def count_tokens(self, request: GenerationRequest) -> int:
+        """Return a prompt's length in tokens, counted if a server can."""
+        return await self._generator.count_tokens(request)
+
+    def context_limit(self) -> int | None:
+        """Return the longest context, in tokens, of the servers that are ready."""
+        contexts = [
+            capacity.context_tokens
+            for server in self.servers.ready()
+            if (capacity := server.capacity())
+        ]
+        return max(contexts, default=None)
+
+    def node_status(self, node_id: str) -> NodeStatus:
+        """Return the account of a node. Raises ``KeyError``."""
+        return self.queue.node_status(node_id)
+
+    def status(self) -> QueueStatus:
+        """Return a snapshot of the queue."""
+        return self.queue.status()
+
+    def records(self) -> tuple[RequestRecord, ...]:
+        """Return the accounts of the latest requests, oldest first."""
+        return tuple(self.queue.history)
+
+    def _configure_queue(self) -> None:
+        options = self.entry.options
+        defaults = CostWeights()
+        self.queue.configure(
+            costs=CostWeights(
+                options.get(CONF_COST_UNCACHED, defaults.uncached_prompt),
+                options.get(CONF_COST_CACHED, defaults.cached_prompt),
+                options.get(CONF_COST_OUTPUT, defaults.output),
+            ),
+            limits=Limits(
+                options.get(CONF_QUEUE_LIMIT, DEFAULT_QUEUE_LIMIT),
+                options.get(CONF_QUEUE_LIMIT_CLASS, DEFAULT_QUEUE_LIMIT_CLASS),
+            ),
+            policy=options.get(CONF_POLICY, DEFAULT_POLICY),
+        )
+
+    def _touch(self, node_ids: Iterable[str]) -> None:
+        self.updates.touch(*node_ids)
+        self.ledger.mark_dirty()
+
+    def _touch_server(self, server_id: str) -> None:
+        self.updates.touch(server_id, ROOT_ID)
+
+    def _note_record(self, record: RequestRecord) -> None:
+        if record.server_id is not None:
+            self._touch_server(record.server_id)

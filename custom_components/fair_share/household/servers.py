@@ -1,0 +1,282 @@
+"""The servers of a household: watched, and open for starts while they are ready."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+import logging
+from typing import TYPE_CHECKING
+
+from homeassistant.config_entries import SOURCE_REAUTH, ConfigEntry, ConfigSubentry
+from homeassistant.const import CONF_API_KEY, CONF_URL
+from homeassistant.core import HomeAssistant
+from homeassistant.helpers.aiohttp_client import async_get_clientsession
+
+from ..admission.model import ServerCapacity
+from ..admission.queue import AdmissionQueue
+from ..const import CONF_CONTEXT_TOKENS, CONF_KIND, CONF_SLOTS, SUBENTRY_SERVER
+from ..engines.base import (
+    AuthError,
+    BusyError,
+    Capabilities,
+    Engine,
+    EngineError,
+    EngineKind,
+    LoadingError,
+    NotAnEngineError,
+)
+from ..engines.probe import create_engine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_LOGGER = logging.getLogger(__name__)
+
+_CHECK_READY_S = 60.0
+_CHECK_AWAY_S = 5.0
+_CHECK_LOADING_S = 1.0
+_FIRST_CHECK_PATIENCE_S = 3.0
+_FALLBACK_CONTEXT_TOKENS = 4096
+
+
+class ServerState(StrEnum):
+    """What a household needs to know of a server."""
+
+    READY = "ready"
+    LOADING = "loading"
+    UNREACHABLE = "unreachable"
+    AUTH_FAILED = "auth_failed"
+    WRONG_SERVER = "wrong_server"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerView:
+    """A snapshot of one server; ``detail`` is its own last error message."""
+
+    server_id: str
+    title: str
+    state: ServerState
+    capabilities: Capabilities | None
+    detail: str
+
+
+class WatchedServer:
+    """One server and the task that looks after it."""
+
+    def __init__(
+        self, subentry: ConfigSubentry, engine: Engine, on_state: Callable[[], None]
+    ) -> None:
+        """Watch the server of ``subentry``; ``on_state`` is called on each change."""
+        self.subentry = subentry
+        self.engine = engine
+        self.state = ServerState.UNREACHABLE
+        self.capabilities: Capabilities | None = None
+        self.detail = ""
+        self.checked = asyncio.Event()
+        self._on_state = on_state
+        self._wake = asyncio.Event()
+
+    async def watch(self) -> None:
+        """Check the server for ever, more often while it is not ready."""
+        while True:
+            await self._check()
+            self.checked.set()
+            try:
+                async with asyncio.timeout(self._pause_s()):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+            self._wake.clear()
+
+    def report(self, error: EngineError) -> None:
+        """Take note of a request's failure that says something about the server."""
+        if error.server_fault or isinstance(
+            error, AuthError | LoadingError | BusyError
+        ):
+            self._note_failure(error)
+            self._wake.set()
+
+    def capacity(self) -> ServerCapacity | None:
+        """Return what the queue may place here, ``None`` before it was ever seen."""
+        known = self.capabilities
+        if known is None:
+            return None
+        declared_slots = self.subentry.data.get(CONF_SLOTS)
+        declared_context = self.subentry.data.get(CONF_CONTEXT_TOKENS)
+        return ServerCapacity(
+            server_id=self.subentry.subentry_id,
+            slots=_smallest(declared_slots, known.slots) or 1,
+            context_tokens=_smallest(declared_context, known.context_tokens)
+            or _FALLBACK_CONTEXT_TOKENS,
+            kv_tokens=known.kv_tokens,
+            block_tokens=known.block_tokens,
+            survives_exhaustion=known.survives_exhaustion,
+        )
+
+    def view(self) -> ServerView:
+        """Return a snapshot."""
+        return ServerView(
+            self.subentry.subentry_id,
+            self.subentry.title,
+            self.state,
+            self.capabilities,
+            self.detail,
+        )
+
+    async def _check(self) -> None:
+        try:
+            capabilities = await self.engine.probe()
+        except EngineError as err:
+            self._note_failure(err)
+            return
+        if self.state is not ServerState.READY:
+            _LOGGER.info("The server %s is ready", self.subentry.title)
+        self.capabilities = capabilities
+        self.state, self.detail = ServerState.READY, ""
+        self._on_state()
+
+    def _note_failure(self, error: EngineError) -> None:
+        state = _state_after(error)
+        if state is not self.state or not self.checked.is_set():
+            _LOGGER.info(
+                "The server %s is not ready (%s): %s",
+                self.subentry.title,
+                state.value,
+                error.detail,
+            )
+        self.state, self.detail = state, error.detail
+        self._on_state()
+
+    def _pause_s(self) -> float:
+        match self.state:
+            case ServerState.READY:
+                return _CHECK_READY_S
+            case ServerState.LOADING:
+                return _CHECK_LOADING_S
+            case _:
+                return _CHECK_AWAY_S
+
+
+class ServerPool:
+    """All servers of one household, by the id of their subentry."""
+
+    def __init__(
+        self,
+        hass: HomeAssistant,
+        entry: ConfigEntry,
+        queue: AdmissionQueue,
+        on_change: Callable[[str], None],
+    ) -> None:
+        """Know no server yet; ``on_change`` is called with the id of a changed one."""
+        self._hass = hass
+        self._entry = entry
+        self._queue = queue
+        self._on_change = on_change
+        self._watched: dict[str, WatchedServer] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def async_start(self) -> None:
+        """Watch the configured servers; give them a moment to prove ready."""
+        self.apply()
+        checks = [
+            asyncio.ensure_future(server.checked.wait())
+            for server in self._watched.values()
+        ]
+        if checks:
+            _, late = await asyncio.wait(checks, timeout=_FIRST_CHECK_PATIENCE_S)
+            for check in late:
+                check.cancel()
+
+    def apply(self) -> None:
+        """Follow the subentries: watch new servers, forget removed ones."""
+        subentries = {
+            subentry.subentry_id: subentry
+            for subentry in self._entry.subentries.values()
+            if subentry.subentry_type == SUBENTRY_SERVER
+        }
+        for server_id in [*self._watched]:
+            if server_id not in subentries:
+                self._forget(server_id)
+                self._queue.remove_server(server_id)
+        for server_id, subentry in subentries.items():
+            self._follow(server_id, subentry)
+
+    def stop(self) -> None:
+        """Watch nothing any more."""
+        for server_id in [*self._watched]:
+            self._forget(server_id)
+
+    def get(self, server_id: str) -> WatchedServer:
+        """Return a server. Raises ``KeyError``."""
+        return self._watched[server_id]
+
+    def ready(self) -> Iterable[WatchedServer]:
+        """Return the servers that can answer now."""
+        return [
+            server
+            for server in self._watched.values()
+            if server.state is ServerState.READY
+        ]
+
+    def statuses(self) -> list[ServerView]:
+        """Return a snapshot of every server."""
+        return [server.view() for server in self._watched.values()]
+
+    def _follow(self, server_id: str, subentry: ConfigSubentry) -> None:
+        known = self._watched.get(server_id)
+        if known is not None:
+            unchanged = dict(known.subentry.data) == dict(subentry.data)
+            known.subentry = subentry
+            if unchanged:
+                return
+            self._forget(server_id)
+            self._queue.close_server(server_id)
+        engine = create_engine(
+            async_get_clientsession(self._hass),
+            subentry.data[CONF_URL],
+            subentry.data.get(CONF_API_KEY),
+            EngineKind(subentry.data[CONF_KIND]),
+        )
+        server = WatchedServer(subentry, engine, lambda: self._async_state(server))
+        self._watched[server_id] = server
+        self._tasks[server_id] = self._entry.async_create_background_task(
+            self._hass, server.watch(), f"fair_share watch {subentry.title}"
+        )
+
+    def _forget(self, server_id: str) -> None:
+        del self._watched[server_id]
+        self._tasks.pop(server_id).cancel()
+
+    def _async_state(self, server: WatchedServer) -> None:
+        server_id = server.subentry.subentry_id
+        if self._watched.get(server_id) is not server:
+            return
+        capacity = server.capacity()
+        if server.state is ServerState.READY and capacity is not None:
+            self._queue.put_server(capacity)
+        else:
+            self._queue.close_server(server_id)
+        if server.state is ServerState.AUTH_FAILED:
+            self._entry.async_start_reauth(
+                self._hass,
+                context={"source": SOURCE_REAUTH},
+                data={"server_id": server_id},
+            )
+        self._on_change(server_id)
+
+
+def _state_after(error: EngineError) -> ServerState:
+    match error:
+        case AuthError():
+            return ServerState.AUTH_FAILED
+        case LoadingError() | BusyError():
+            return ServerState.LOADING
+        case NotAnEngineError():
+            return ServerState.WRONG_SERVER
+        case _:
+            return ServerState.UNREACHABLE
+
+
+def _smallest(declared: int | None, reported: int | None) -> int | None:
+    known = [int(value) for value in (declared, reported) if value]
+    return min(known, default=None)
