@@ -25,13 +25,19 @@ class Api:
         self._base_url = base_url
         self._token = token
 
+    async def get(self, path: str) -> Json:
+        """Return what the REST API answers. Raises ``ApiError``."""
+        return await self._request("GET", path)
+
     async def post(self, path: str, body: Json) -> Json:
-        """Post to the REST API and return the answer."""
-        return await post_json(
-            self._session,
-            f"{self._base_url}{path}",
-            json=body,
-            headers={"Authorization": f"Bearer {self._token}"},
+        """Post to the REST API and return the answer. Raises ``ApiError``."""
+        return await self._request("POST", path, json=body)
+
+    async def _request(self, method: str, path: str, **request: Any) -> Json:
+        headers = {"Authorization": f"Bearer {self._token}"}
+        url = f"{self._base_url}{path}"
+        return await request_json(
+            self._session, method, url, headers=headers, **request
         )
 
     @asynccontextmanager
@@ -151,15 +157,16 @@ def _result_of(message: Json) -> Any:  # noqa: ANN401 - each command has its own
     return message["result"]
 
 
-async def post_json(session: aiohttp.ClientSession, url: str, **request: Any) -> Json:
-    """Post and return the JSON answer. Raises ``ApiError`` unless it is a success."""
+async def request_json(
+    session: aiohttp.ClientSession, method: str, url: str, **request: Any
+) -> Json:
+    """Return the JSON answer to a request. Raises ``ApiError`` if it is refused."""
     try:
-        async with session.post(url, **request) as response:
+        async with session.request(method, url, **request) as response:
             if not response.ok:
-                raise ApiError(
-                    f"{response.url.path}: {response.status} {await response.text()}"
-                )
+                problem = f"{response.status} {await response.text()}"
+                raise ApiError(f"{response.url.path}: {problem}")
             answer: Json = await response.json()
             return answer
     except aiohttp.ClientError as error:
-        raise ApiError(f"the connection to Home Assistant failed: {error}") from error
+        raise ApiError(f"Home Assistant cannot be reached: {error}") from error

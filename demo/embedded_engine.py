@@ -78,6 +78,7 @@ async def embedded_engine(
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl-C is for whoever started this
     )
     try:
         yield EmbeddedEngine(await _wait_for_url(process), process.pid)
@@ -121,7 +122,7 @@ def serve(arguments: argparse.Namespace) -> None:
     if arguments.api_key:
         params.api_keys = [arguments.api_key]
     server = xllamacpp.Server(params)
-    print(server.listening_address, flush=True)  # noqa: T201 - the command's output
+    print(server.listening_address, flush=True)
     if arguments.child:
         # The end of standard input means that the parent is gone.
         sys.stdin.read()

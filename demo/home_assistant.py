@@ -28,7 +28,7 @@ class RunningHomeAssistant:
     """Where it listens, its process and its log."""
 
     url: str
-    pid: int
+    process: asyncio.subprocess.Process
     log: Path
 
 
@@ -60,8 +60,8 @@ async def running_home_assistant(
             start_new_session=True,
         )
     try:
-        running = RunningHomeAssistant(f"http://{HOST}:{port}", process.pid, log)
-        await _wait_until_it_answers(running, process)
+        running = RunningHomeAssistant(f"http://{HOST}:{port}", process, log)
+        await _wait_until_it_answers(running)
         yield running
     finally:
         await _stop(process)
@@ -119,11 +119,9 @@ def _environment() -> dict[str, str]:
     return environment
 
 
-async def _wait_until_it_answers(
-    running: RunningHomeAssistant, process: asyncio.subprocess.Process
-) -> None:
+async def _wait_until_it_answers(running: RunningHomeAssistant) -> None:
     answering = asyncio.create_task(_poll_login(running.url))
-    ended = asyncio.create_task(process.wait())
+    ended = asyncio.create_task(running.process.wait())
     try:
         done, _ = await asyncio.wait(
             {answering, ended},
@@ -136,7 +134,7 @@ async def _wait_until_it_answers(
     if answering in done:
         return
     problem = (
-        f"ended with code {process.returncode} while starting"
+        f"ended with code {running.process.returncode} while starting"
         if ended in done
         else f"did not answer within {_START_LIMIT_S:.0f} s"
     )

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from .api import Api, Connection, Json, post_json
+from .api import Api, Connection, Json, request_json
 from .errors import UnknownMemberError
 
 PASSWORD = "fair-share"  # noqa: S105 - of a Home Assistant that only this machine can reach
@@ -40,8 +40,9 @@ def find_person(name: str) -> Person:
 
 async def create_owner(session: aiohttp.ClientSession, url: str, owner: Person) -> None:
     """Create the first user, who owns Home Assistant, with a person entity."""
-    await post_json(
+    await request_json(
         session,
+        "POST",
         f"{url}/api/onboarding/users",
         json={
             "name": owner.name,
@@ -72,8 +73,9 @@ async def create_user(connection: Connection, person: Person) -> None:
 async def log_in(session: aiohttp.ClientSession, url: str, person: Person) -> Api:
     """Log in as this person, as the frontend does."""
     client_id = f"{url}/"
-    flow = await post_json(
+    flow = await request_json(
         session,
+        "POST",
         f"{url}/auth/login_flow",
         json={
             "client_id": client_id,
@@ -81,8 +83,9 @@ async def log_in(session: aiohttp.ClientSession, url: str, person: Person) -> Ap
             "redirect_uri": client_id,
         },
     )
-    done = await post_json(
+    done = await request_json(
         session,
+        "POST",
         f"{url}/auth/login_flow/{flow['flow_id']}",
         json={
             "client_id": client_id,
@@ -90,8 +93,9 @@ async def log_in(session: aiohttp.ClientSession, url: str, person: Person) -> Ap
             "password": PASSWORD,
         },
     )
-    token: Json = await post_json(
+    token: Json = await request_json(
         session,
+        "POST",
         f"{url}/auth/token",
         data={
             "client_id": client_id,
