@@ -1,0 +1,98 @@
+"""What all entities share: their devices, and how they hear of changes."""
+
+from homeassistant.core import HomeAssistant, callback
+from homeassistant.helpers import device_registry as dr
+from homeassistant.helpers.device_registry import DeviceEntryType, DeviceInfo
+from homeassistant.helpers.entity import Entity
+
+from .const import DOMAIN
+from .household.registry import device_identifier
+from .household.runtime import FairShareConfigEntry, Household
+
+
+@callback
+def async_household_device(
+    hass: HomeAssistant, entry: FairShareConfigEntry
+) -> dr.DeviceEntry:
+    """Return the device of the household, which all others are reached through."""
+    return dr.async_get(hass).async_get_or_create(
+        config_entry_id=entry.entry_id,
+        identifiers={(DOMAIN, entry.entry_id)},
+        entry_type=DeviceEntryType.SERVICE,
+        name=entry.title,
+        manufacturer="Fair Share",
+    )
+
+
+def household_device_info(entry: FairShareConfigEntry) -> DeviceInfo:
+    """Name the device of the household."""
+    return DeviceInfo(identifiers={(DOMAIN, entry.entry_id)})
+
+
+def built_in_device_info(
+    entry: FairShareConfigEntry, member_id: str, via_device_id: str
+) -> DeviceInfo:
+    """Describe the device of a built-in member, which the household cannot rename."""
+    return DeviceInfo(
+        identifiers={(DOMAIN, device_identifier(entry.entry_id, member_id))},
+        entry_type=DeviceEntryType.SERVICE,
+        translation_key=member_id,
+        via_device_id=via_device_id,
+    )
+
+
+def subentry_device_info(
+    entry: FairShareConfigEntry, subentry_id: str, via_device_id: str
+) -> DeviceInfo:
+    """Describe the device of a subentry."""
+    return DeviceInfo(
+        identifiers={(DOMAIN, subentry_id)},
+        entry_type=DeviceEntryType.SERVICE,
+        name=entry.subentries[subentry_id].title,
+        via_device_id=via_device_id,
+    )
+
+
+@callback
+def async_rename_device(
+    hass: HomeAssistant, entry: FairShareConfigEntry, subentry_id: str
+) -> None:
+    """Let the device of a subentry have the subentry's present title."""
+    registry = dr.async_get(hass)
+    device = registry.async_get_device_by_identifier(
+        (DOMAIN, subentry_id), entry.entry_id
+    )
+    if device is not None:
+        title = entry.subentries[subentry_id].title
+        registry.async_update_device(device.id, name=title)
+
+
+class FairShareEntity(Entity):
+    """An entity that is told when what it shows may have changed.
+
+    ``topics`` are those of the household's update hub.
+    """
+
+    _attr_has_entity_name = True
+    _attr_should_poll = False
+
+    def __init__(
+        self, household: Household, device_info: DeviceInfo, topics: tuple[str, ...]
+    ) -> None:
+        """Belong to a device of a household."""
+        self._household = household
+        self._topics = topics
+        self._attr_device_info = device_info
+
+    async def async_added_to_hass(self) -> None:
+        """Begin to listen."""
+        await super().async_added_to_hass()
+        for topic in self._topics:
+            self.async_on_remove(
+                self._household.updates.async_listen(topic, self.async_refresh)
+            )
+
+    @callback
+    def async_refresh(self) -> None:
+        """Read what is shown again, and write it if it is different."""
+        raise NotImplementedError
