@@ -89,10 +89,10 @@ async def embedded_engine(
 
 
 async def _wait_for_url(process: asyncio.subprocess.Process) -> str:
-    assert process.stdout is not None
+    output = process.stdout or asyncio.StreamReader()
     try:
         async with asyncio.timeout(_START_LIMIT_S):
-            async for line in process.stdout:
+            async for line in output:
                 if line.startswith(b"http://"):
                     return line.decode().strip()
     except TimeoutError:

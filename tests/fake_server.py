@@ -20,9 +20,9 @@ Replies (``answer``, ``raw``, ``failure``, importable from here):
 * ``server.default`` may also be a function of the request's body that returns a reply.
 
 Tokens: one word of the prompt (roles included) or one piece of an answer is one token,
-so sizes are exact: ``server.count_prompt(body)``. An answer is cut at ``max_tokens`` with
-finish ``length``. A chat that finds no free slot waits, as in the real ones. A prompt
-that does not fit into ``context_tokens`` is refused as the real ones do. With
+so sizes are exact: ``server.count_prompt(body)``. An answer is cut at ``max_tokens``
+with finish ``length``. A chat that finds no free slot waits, as in the real ones. A
+prompt that does not fit into ``context_tokens`` is refused as the real ones do. With
 ``kv_tokens`` all slots share a pool; when it is used up every stream dies with an error
 inside the stream (llama.cpp).
 
@@ -32,11 +32,11 @@ objects with ``body``, ``headers``, and the events ``started`` (has a slot), ``e
 ``peak_running`` and ``deferred`` count chats. ``await server.wait_chats(2)`` waits for
 the second one.
 
-Switches, at any time: ``server.loading``, ``server.api_key``, ``server.refuse`` (names of
-body fields answered with 400), ``server.streaming``, ``server.vision``,
-``server.models``, ``server.silent`` (accepts and never answers). ``await server.stop()``
-kills it (connections are reset, then refused); ``await server.start()`` brings it back on
-the same port.
+Switches, at any time: ``server.loading``, ``server.api_key``, ``server.refuse`` (names
+of body fields answered with 400), ``server.hide`` (paths answered with 404),
+``server.streaming``, ``server.vision``, ``server.models``, ``server.silent`` (accepts
+and never answers). ``await server.stop()`` kills it (connections are reset, then
+refused); ``await server.start()`` brings it back on the same port.
 """
 
 import asyncio
@@ -95,7 +95,13 @@ __all__ = [
 _PATIENCE_S = 10.0
 _TURNS_TO_READ = 5
 _EXHAUSTED = event(
-    {"error": {"code": 500, "message": "Context size has been exceeded.", "type": "server_error"}}
+    {
+        "error": {
+            "code": 500,
+            "message": "Context size has been exceeded.",
+            "type": "server_error",
+        }
+    }
 )
 
 
@@ -154,8 +160,8 @@ class FakeServer:
         self.silent = False
         self.streaming = True
         self.vision = False
-        self.chat_template = True
         self.refuse: set[str] = set()
+        self.hide: set[str] = set()
         self.default: Reply | Answering = answer("Hello", " from", " the", " fake")
         self.requests: list[Received] = []
         self.running = 0
@@ -197,7 +203,9 @@ class FakeServer:
         """Listen; on the same port as before if it was started before."""
         app = web.Application(middlewares=[self._guard], client_max_size=2**26)
         app.add_routes(self._routes())
-        self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.0)
+        self._runner = web.AppRunner(
+            app, handler_cancellation=True, shutdown_timeout=0.0
+        )
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True)
         await site.start()
@@ -281,6 +289,8 @@ class FakeServer:
 
     def _refusal(self, path: str, received: Received) -> web.Response | None:
         """Return the answer for a wrong key or a model that is still loading."""
+        if path in self.hide:
+            return _error(404, "File Not Found", "not_found_error")
         public = self.kind == "llama_cpp" and path in {"/health", "/v1/models"}
         keyed = self.kind != "vllm" or path.startswith("/v1")
         given = received.headers.get("Authorization")
@@ -315,7 +325,7 @@ class FakeServer:
                 "total_slots": self.slots,
                 "model_path": "/models/fake.gguf",
                 "modalities": {"vision": self.vision, "audio": False},
-                "chat_template": "{{ messages }}" if self.chat_template else "",
+                "chat_template": "{{ messages }}",
                 "build_info": "b11669-fake",
                 "is_sleeping": False,
             }
@@ -417,7 +427,9 @@ class FakeServer:
 
     def _refused_chat(self, body: Mapping[str, Any]) -> web.Response | None:
         for name in sorted(self.refuse & set(body)):
-            return _error(400, f"Unsupported parameter: {name}", "invalid_request_error")
+            return _error(
+                400, f"Unsupported parameter: {name}", "invalid_request_error"
+            )
         if "image_url" in json.dumps(body.get("messages")) and not self.vision:
             status = 500 if self.kind == "llama_cpp" else 400
             hint = "image input is not supported - hint: you may need the mmproj"
@@ -440,12 +452,14 @@ class FakeServer:
         return _error(
             400,
             f"This model's maximum context length is {self.context_tokens} tokens. "
-            f"However, your request has at least {self.context_tokens + 1} input tokens.",
+            f"Your request has at least {self.context_tokens + 1} input tokens.",
             "BadRequestError",
             param="input_tokens",
         )
 
-    async def _open(self, request: web.Request, content_type: str) -> web.StreamResponse:
+    async def _open(
+        self, request: web.Request, content_type: str
+    ) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": content_type})
         await response.prepare(request)
         return response
@@ -462,7 +476,9 @@ class FakeServer:
         await response.write_eof()
         return response
 
-    async def _send_answer(self, request: web.Request, reply: Answer) -> web.StreamResponse:
+    async def _send_answer(
+        self, request: web.Request, reply: Answer
+    ) -> web.StreamResponse:
         response = await self._open(request, "text/event-stream")
         with contextlib.suppress(_Exhausted):
             await self._send_pieces(request, reply, response)
@@ -492,7 +508,7 @@ class FakeServer:
                 break
             output += 1
             self._grow(received)
-            counts: dict[str, object] = {}
+            counts: dict[str, Any] = {}
             if _wants(body, "continuous_usage_stats"):
                 counts = {"usage": usage(prompt, output)}
             for delta in deltas_of(piece, calls):
@@ -587,7 +603,7 @@ def _render(body: Mapping[str, Any]) -> str:
     return " ".join(parts) or str(body.get("prompt", ""))
 
 
-def _error(status: int, message: str, type_: str, **extra: object) -> web.Response:
+def _error(status: int, message: str, type_: str, **extra: Any) -> web.Response:
     reply = failure(status, message, type_, **extra)
     return web.Response(status=status, text=reply.body, content_type="application/json")
 

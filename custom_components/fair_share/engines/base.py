@@ -154,6 +154,10 @@ class EngineError(Exception):
         self.status = status
 
 
+class InvalidAddressError(EngineError):
+    """What was typed is not the address of a server."""
+
+
 class UnreachableError(EngineError):
     """Nothing listens there, or it did not answer in time."""
 

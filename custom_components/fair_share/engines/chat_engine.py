@@ -1,0 +1,207 @@
+"""What all engines share: the streaming path and the course of a probe."""
+
+from abc import ABC, abstractmethod
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import aiohttp
+
+from .base import (
+    Capabilities,
+    ClientFaultError,
+    Delta,
+    EngineError,
+    EngineKind,
+    EngineLoad,
+    GenerationRequest,
+    NoChatModelError,
+    NotAnEngineError,
+    UnreachableError,
+)
+from .body import chat_body
+from .chat_stream import ChatStream
+from .errors import Redactor
+from .http import ServerHttp
+from .patience import PatientReader
+from .picture import sees_pictures
+
+CHAT_PATH = "/v1/chat/completions"
+_TRIAL_LIMIT_S = 120.0
+# Models that a server may list but that cannot chat; only decides which is tried first.
+_NO_CHAT_NAMES = ("embed", "rerank", "whisper", "tts")
+
+
+class ChatEngine(ABC):
+    """One server that speaks OpenAI's chat completions.
+
+    Implements ``base.Engine``; what differs between servers is left to the abstract
+    methods.
+    """
+
+    kind: EngineKind
+
+    def __init__(self, http: ServerHttp, model: str | None = None) -> None:
+        """``model`` is used where a request names none; else the probe chooses."""
+        self._http = http
+        self._model = model
+        self._streamed = False
+        self._vision: bool | None = None
+        self._answers_open_with_think = False
+        self._stream_options: Mapping[str, Any] | None = {"include_usage": True}
+
+    @property
+    def address(self) -> str:
+        """The server's address without ``/v1``."""
+        return self._http.base_url
+
+    async def probe(self) -> Capabilities:
+        """Ask the server what it is and can do.
+
+        Has it generate two tokens, and look at a small picture if it does not tell
+        whether it can; but not again if that worked before, and not while all its
+        slots are busy. Raises ``UnreachableError``, ``NotAnEngineError``,
+        ``AuthError``, ``LoadingError``, ``NoChatModelError``, ``NoStreamingError`` or,
+        when the server fails at that, ``ServerFaultError``.
+        """
+        await self._check_ready()
+        entries = await self._models()
+        models = tuple(str(entry["id"]) for entry in entries)
+        if self._model not in models:
+            self._model = models[0]
+        capabilities = await self._facts(models, entries)
+        if await self._has_room(capabilities):
+            if not self._streamed:
+                await self._try_chat()
+            if self._vision is None:
+                self._vision = await sees_pictures(self)
+        return replace(capabilities, vision=bool(self._vision))
+
+    async def count_tokens(self, request: GenerationRequest) -> int | None:
+        """Return the exact prompt length in tokens, ``None`` if it can't be had."""
+        try:
+            return await self._count(await self._body(request))
+        except EngineError:
+            return None
+
+    @asynccontextmanager
+    async def stream(
+        self, request: GenerationRequest
+    ) -> AsyncGenerator[AsyncIterator[Delta]]:
+        """Generate; see ``base.Engine.stream``."""
+        body = await self._body(request)
+        async with (
+            self._open(body) as response,
+            aclosing(self._deltas(response, body)) as deltas,
+        ):
+            yield deltas
+
+    @abstractmethod
+    async def load(self) -> EngineLoad:
+        """Return what the server says it is doing. Raises ``EngineError``."""
+
+    @abstractmethod
+    async def _check_ready(self) -> None:
+        """Raise ``EngineError`` if the server cannot serve yet."""
+
+    @abstractmethod
+    async def _facts(
+        self, models: tuple[str, ...], entries: list[Mapping[str, Any]]
+    ) -> Capabilities:
+        """Return what the server tells of itself."""
+
+    async def _count(self, _body: Mapping[str, Any]) -> int | None:
+        """Return the prompt tokens of a chat body, ``None`` if it can't be had."""
+        return None
+
+    def _defaults(self) -> Mapping[str, Any]:
+        """Return the body fields that this kind of server understands."""
+        return {}
+
+    async def _body(self, request: GenerationRequest) -> dict[str, Any]:
+        if request.model is None and self._model is None:
+            self._model = str((await self._models())[0]["id"])
+        return chat_body(
+            request,
+            self._model,
+            defaults=self._defaults(),
+            stream_options=self._stream_options,
+        )
+
+    async def _models(self) -> list[Mapping[str, Any]]:
+        """Return the entries of the model list, likely chat models first."""
+        fields = (await self._http.get("/v1/models")).fields()
+        if "data" not in fields:
+            raise NotAnEngineError("the answer is not a list of models")
+        entries = [e for e in fields["data"] or () if isinstance(e, dict) and "id" in e]
+        if not entries:
+            raise NoChatModelError("the list of models is empty")
+        return sorted(entries, key=_looks_unfit)
+
+    async def _has_room(self, capabilities: Capabilities) -> bool:
+        if capabilities.slots is None:
+            return True
+        load = await self.load()
+        return load.running is None or load.running < capabilities.slots
+
+    async def _try_chat(self) -> None:
+        """Have a word or two streamed."""
+        request = GenerationRequest([{"role": "user", "content": "Hi"}], 2)
+        try:
+            async with asyncio.timeout(_TRIAL_LIMIT_S), self.stream(request) as deltas:
+                async for _ in deltas:
+                    pass
+        except TimeoutError:
+            raise UnreachableError("no answer to a short question in time") from None
+        except ClientFaultError as err:
+            raise NoChatModelError(err.detail, status=err.status) from None
+
+    @asynccontextmanager
+    async def _open(
+        self, body: Mapping[str, Any]
+    ) -> AsyncGenerator[aiohttp.ClientResponse]:
+        """Open the stream; again without ``stream_options`` if those are refused."""
+        async with AsyncExitStack() as stack:
+            try:
+                response = await stack.enter_async_context(
+                    self._http.stream(CHAT_PATH, body)
+                )
+            except ClientFaultError as err:
+                if "stream_options" not in body or "stream_options" not in err.detail:
+                    raise
+                self._stream_options = None
+                body = {k: v for k, v in body.items() if k != "stream_options"}
+                response = await stack.enter_async_context(
+                    self._http.stream(CHAT_PATH, body)
+                )
+            yield response
+
+    async def _deltas(
+        self, response: aiohttp.ClientResponse, body: Mapping[str, Any]
+    ) -> AsyncGenerator[Delta]:
+        chat = ChatStream(
+            Redactor(self._http.api_key, body),
+            starts_inside_think=self._answers_open_with_think,
+        )
+        reader = PatientReader(response, chat, self._http.timeouts)
+        while data := await reader.read():
+            for delta in chat.feed(data):
+                yield delta
+        for delta in chat.close():
+            yield delta
+        self._streamed = True
+        self._learn(chat)
+
+    def _learn(self, chat: ChatStream) -> None:
+        """Remember whether this server's answers begin inside a think block."""
+        if chat.think.opens_unseen:
+            self._answers_open_with_think = True
+        elif chat.think.closed_nothing:
+            self._answers_open_with_think = False
+
+
+def _looks_unfit(entry: Mapping[str, Any]) -> bool:
+    name = str(entry["id"]).lower()
+    return any(part in name for part in _NO_CHAT_NAMES)

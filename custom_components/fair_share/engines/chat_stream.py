@@ -1,0 +1,177 @@
+"""OpenAI's chat completion chunks as typed deltas.
+
+Takes the bytes of a streamed answer, gives deltas, and at the end one ``Usage`` and one
+``Finish``. Pure: no I/O, no clock. What servers do differently is settled here:
+
+* the usage may come first, last, in every chunk, or not at all;
+* an answer is complete with a finish reason or with ``[DONE]``, cut with neither;
+* the last text, or arguments, may ride in the chunk that finishes;
+* an error object may arrive inside a stream that began with status 200.
+"""
+
+from collections.abc import Iterator, Mapping
+import json
+from typing import Any
+
+from .base import (
+    Delta,
+    Finish,
+    FinishReason,
+    PromptProgress,
+    ServerFaultError,
+    StreamCutError,
+    Thinking,
+)
+from .errors import Redactor, error_from_stream, error_in
+from .sse import EventTooLargeError, SseEvent, SseParser
+from .surrogates import SurrogatePairs, well_formed
+from .think import ThinkFilter
+from .tool_calls import CallIndexer
+from .usage import TokenMeter
+
+_DONE = "[DONE]"
+_FINISHES = {
+    "length": FinishReason.LENGTH,
+    "tool_calls": FinishReason.TOOL_CALLS,
+    "function_call": FinishReason.TOOL_CALLS,
+    "content_filter": FinishReason.CONTENT_FILTER,
+}
+_BROKEN_FINISHES = {"abort", "error"}
+_NEWS = ("choices", "usage", "prompt_progress")
+
+
+class ChatStream:
+    """Reads one streamed answer."""
+
+    def __init__(
+        self, redactor: Redactor | None = None, *, starts_inside_think: bool = False
+    ) -> None:
+        """``starts_inside_think``: see ``ThinkFilter``."""
+        self.done = False
+        """The server said ``[DONE]``: nothing more will come."""
+        self.started = False
+        """Output of the model has arrived."""
+        self.news = 0
+        """Number of chunks so far. Comments and pings are no news: a server that
+        hangs may go on sending them."""
+        self.think = ThinkFilter(starts_inside=starts_inside_think)
+        self._redactor = redactor or Redactor()
+        self._sse = SseParser()
+        self._meter = TokenMeter()
+        self._calls = CallIndexer()
+        self._pairs = SurrogatePairs()
+        self._finish: FinishReason | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the answer is complete; only its usage may be missing."""
+        return self.done or self._finish is not None
+
+    def feed(self, data: bytes) -> Iterator[Delta]:
+        """Take the next bytes and give their deltas.
+
+        Raises an ``EngineError`` for an error inside the stream, after all that came
+        before it was given.
+        """
+        try:
+            events = self._sse.feed(data)
+        except EventTooLargeError as err:
+            raise ServerFaultError(str(err)) from err
+        for event in events:
+            if not self.done:
+                yield from self._event(event)
+
+    def close(self) -> Iterator[Delta]:
+        """End of the stream: give what is left, the ``Usage`` and the ``Finish``.
+
+        Raises ``StreamCutError`` when the answer is not complete.
+        """
+        for event in self._sse.close():
+            if not self.done:
+                yield from self._event(event)
+        if not self.finished:
+            raise StreamCutError("the stream ended before the answer was complete")
+        reason = self._finish or FinishReason.STOP
+        if reason is FinishReason.STOP and self._calls.any:
+            # Several servers say "stop" after tool calls.
+            reason = FinishReason.TOOL_CALLS
+        yield from self.think.close(complete=reason is not FinishReason.LENGTH)
+        yield self._meter.usage()
+        yield Finish(reason)
+
+    def _event(self, event: SseEvent) -> Iterator[Delta]:
+        data = event.data.strip()
+        if data == _DONE:
+            self.done = True
+            return
+        try:
+            chunk = json.loads(data)
+        except ValueError, RecursionError:
+            self._skip(data)
+            return
+        if error := error_in(chunk):
+            if not self.finished:
+                raise error_from_stream(error, self._redactor)
+        elif isinstance(chunk, Mapping):
+            yield from self._chunk(chunk)
+
+    def _skip(self, data: str) -> None:
+        """Skip words that only keep the connection alive; never skip a torn chunk."""
+        if data.startswith("{") and not self.finished:
+            raise StreamCutError("the stream holds a chunk that is not whole")
+
+    def _chunk(self, chunk: Mapping[str, Any]) -> Iterator[Delta]:
+        self.news += any(name in chunk for name in _NEWS)
+        self._meter.chunk(chunk)
+        progress = chunk.get("prompt_progress")
+        if isinstance(progress, Mapping):
+            yield self._progress(progress)
+        choice = _first_choice(chunk.get("choices"))
+        if choice is None:
+            return
+        delta = choice.get("delta")
+        if isinstance(delta, Mapping):
+            yield from self._delta(delta)
+        self._note_finish(choice.get("finish_reason"))
+
+    def _progress(self, progress: Mapping[str, Any]) -> PromptProgress:
+        total, cached, processed = (
+            _count(progress.get(name)) for name in ("total", "cache", "processed")
+        )
+        self._meter.progress(total, cached)
+        return PromptProgress(total, cached, processed)
+
+    def _delta(self, delta: Mapping[str, Any]) -> Iterator[Delta]:
+        thought = delta.get("reasoning_content") or delta.get("reasoning")
+        if isinstance(thought, str) and thought:
+            self.started = True
+            self.think.separated_by_server()
+            yield Thinking(well_formed(thought), self._meter.take())
+        text = delta.get("content")
+        if isinstance(text, str) and text:
+            self.started = True
+            yield from self.think.feed(self._pairs.join(text), self._meter.take())
+        calls = delta.get("tool_calls")
+        for raw in calls if isinstance(calls, list) else ():
+            if isinstance(raw, Mapping):
+                self.started = True
+                yield from self._calls.fragment(raw, self._meter.take())
+
+    def _note_finish(self, reason: object) -> None:
+        if not isinstance(reason, str) or not reason:
+            return
+        if reason in _BROKEN_FINISHES:
+            raise StreamCutError(f"the server ended the answer with '{reason}'")
+        self._finish = _FINISHES.get(reason, FinishReason.STOP)
+
+
+def _first_choice(choices: object) -> Mapping[str, Any] | None:
+    """Return the choice with index 0; others were not asked for."""
+    for choice in choices if isinstance(choices, list) else ():
+        if isinstance(choice, Mapping) and (choice.get("index") or 0) == 0:
+            return choice
+    return None
+
+
+def _count(value: object) -> int:
+    return max(0, value) if isinstance(value, int) else 0

@@ -1,0 +1,149 @@
+"""llama.cpp's server.
+
+What a client can tell about its memory, and what it cannot (measured with builds 11549
+and 11669): ``/props`` names the number of slots and the context of one slot. Nothing,
+neither ``/props``, ``/slots``, ``/metrics`` nor ``/v1/models``, tells whether the slots
+have memory of their own (``-np N`` alone) or share one pool (``--kv-unified``, also the
+default when ``-np`` is not given). When a shared pool is used up every stream on it
+dies. So several slots are taken to share a pool of the size of one slot's context,
+which is what is certain; a household that knows better declares it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from .base import (
+    Capabilities,
+    ClientFaultError,
+    EngineKind,
+    EngineLoad,
+    NotAnEngineError,
+)
+from .chat_engine import CHAT_PATH, ChatEngine
+from .prometheus import total
+
+# Fields of a chat that change how its prompt is rendered.
+_TEMPLATE_FIELDS = (
+    "messages",
+    "tools",
+    "add_generation_prompt",
+    "continue_final_message",
+    "chat_template_kwargs",
+)
+
+
+class LlamaCppEngine(ChatEngine):
+    """One llama.cpp server."""
+
+    kind = EngineKind.LLAMA_CPP
+    _counts_in_one_call = True
+
+    async def load(self) -> EngineLoad:
+        """Return busy slots and requests that wait inside the server.
+
+        ``deferred`` only where the server was started with ``--metrics``, ``running``
+        also with ``--slots``. Raises ``EngineError``, ``LoadingError`` among them.
+        """
+        try:
+            page = (await self._http.get("/metrics")).text
+        except ClientFaultError:
+            return await self._load_from_slots()
+        running = total(page, "llamacpp:requests_processing")
+        deferred = total(page, "llamacpp:requests_deferred")
+        return EngineLoad(_whole(running), _whole(deferred))
+
+    async def _load_from_slots(self) -> EngineLoad:
+        try:
+            slots = (await self._http.get("/slots")).json()
+        except ClientFaultError:
+            await self._check_ready()
+            return EngineLoad()
+        if not isinstance(slots, list):
+            return EngineLoad()
+        return EngineLoad(running=sum(bool(s.get("is_processing")) for s in slots))
+
+    async def _check_ready(self) -> None:
+        # Older builds list their models while they still load them.
+        await self._http.get("/health")
+
+    async def _facts(
+        self, models: tuple[str, ...], entries: list[Mapping[str, Any]]
+    ) -> Capabilities:
+        try:
+            props = (await self._http.get("/props")).fields()
+        except ClientFaultError, NotAnEngineError:
+            props = {}
+        settings = _mapping(props.get("default_generation_settings"))
+        meta = _mapping(entries[0].get("meta"))
+        self._vision = bool(_mapping(props.get("modalities")).get("vision"))
+        slots = _positive(props.get("total_slots"))
+        context = _positive(settings.get("n_ctx")) or _positive(meta.get("n_ctx"))
+        return Capabilities(
+            kind=self.kind,
+            model=self._model or models[0],
+            models=models,
+            version=str(props["build_info"]) if "build_info" in props else None,
+            slots=slots,
+            context_tokens=context,
+            kv_tokens=None if slots == 1 else context,
+            counts_tokens=await self._can_count(),
+            reports_progress=True,
+        )
+
+    async def _can_count(self) -> bool:
+        try:
+            return await self._count({"messages": [_SHORT]}) is not None
+        except ClientFaultError, NotAnEngineError:
+            return False
+
+    def _defaults(self) -> Mapping[str, Any]:
+        return {
+            "cache_prompt": True,
+            "return_progress": True,
+            # Counts along: pieces are not always single tokens.
+            "timings_per_token": True,
+            # Reasoning in a field of its own, however the server was started.
+            "reasoning_format": "auto",
+        }
+
+    async def _count(self, body: Mapping[str, Any]) -> int | None:
+        prompt = {name: body[name] for name in _TEMPLATE_FIELDS if name in body}
+        if self._counts_in_one_call:
+            try:
+                answer = await self._http.post(f"{CHAT_PATH}/input_tokens", prompt)
+            except ClientFaultError as err:
+                if err.status not in _NO_SUCH_PATH:
+                    raise
+                self._counts_in_one_call = False
+            else:
+                return _positive(answer.fields().get("input_tokens"))
+        return await self._count_in_two_calls(prompt)
+
+    async def _count_in_two_calls(self, prompt: Mapping[str, Any]) -> int | None:
+        rendered = (await self._http.post("/apply-template", prompt)).fields()
+        answer = await self._http.post(
+            "/tokenize",
+            {
+                "content": rendered.get("prompt", ""),
+                "add_special": True,
+                "parse_special": True,
+            },
+        )
+        tokens = answer.fields().get("tokens")
+        return len(tokens) if isinstance(tokens, list) else None
+
+
+_SHORT = {"role": "user", "content": "Hi"}
+_NO_SUCH_PATH = {404, 405, 501}
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _positive(value: object) -> int | None:
+    return value if isinstance(value, int) and value > 0 else None
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)

@@ -1,0 +1,39 @@
+"""Any other server with OpenAI's chat completions.
+
+It is sent the fields that all of them know and no more. It tells neither slots nor
+memory: the household declares the slots.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from .base import Capabilities, EngineKind, EngineLoad
+from .chat_engine import ChatEngine
+
+
+class OpenAICompatibleEngine(ChatEngine):
+    """One server of an unknown make."""
+
+    kind = EngineKind.OPENAI_COMPATIBLE
+
+    async def load(self) -> EngineLoad:
+        """Tell only that the server answers. Raises ``EngineError``."""
+        await self._http.get("/v1/models")
+        return EngineLoad()
+
+    async def _check_ready(self) -> None:
+        # The list of models, which is read next, says it too.
+        return
+
+    async def _facts(
+        self, models: tuple[str, ...], entries: list[Mapping[str, Any]]
+    ) -> Capabilities:
+        model = self._model or models[0]
+        entry = next((e for e in entries if e["id"] == model), entries[0])
+        context = entry.get("max_model_len") or entry.get("context_length")
+        return Capabilities(
+            kind=self.kind,
+            model=model,
+            models=models,
+            context_tokens=context if isinstance(context, int) else None,
+        )

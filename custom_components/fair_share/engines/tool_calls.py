@@ -1,0 +1,175 @@
+"""Tool calls out of fragments.
+
+``CallIndexer`` gives every call of an answer an index of its own, whatever the server
+numbers it; ``ToolCallAssembler`` joins the fragments to complete calls.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+import json
+from typing import Any
+
+from .base import ToolCallDelta
+from .surrogates import well_formed
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A complete call.
+
+    ``arguments`` is ``None`` when the model wrote something that is not a JSON object;
+    ``error`` then says so in words that can be given back to the model, and
+    ``raw_arguments`` is what it wrote.
+    """
+
+    call_id: str
+    name: str
+    arguments: Mapping[str, Any] | None
+    raw_arguments: str = ""
+    error: str | None = None
+
+
+@dataclass(slots=True)
+class _OpenCall:
+    server_index: object
+    call_id: str | None
+    name: str | None
+    arguments: str = ""
+
+    def complete(self) -> bool:
+        return _parse(self.arguments) is not None
+
+
+class CallIndexer:
+    """Tells which call a fragment of the stream belongs to.
+
+    Two calls are one only if the server says so by their ids, or, where it gives no
+    ids, by their index; never because name and arguments are the same.
+    """
+
+    def __init__(self) -> None:
+        self._calls: list[_OpenCall] = []
+
+    @property
+    def any(self) -> bool:
+        """Whether there was a call."""
+        return bool(self._calls)
+
+    def fragment(self, raw: Mapping[str, Any], tokens: int) -> Iterator[ToolCallDelta]:
+        """Give the delta of one entry of ``delta.tool_calls``.
+
+        Gives none if the entry repeats a call that is complete already.
+        """
+        function = raw.get("function")
+        function = function if isinstance(function, Mapping) else {}
+        call_id = _text(raw.get("id"))
+        name = _text(function.get("name"))
+        arguments = _arguments_text(function.get("arguments"))
+        index = self._find(raw.get("index"), call_id, name)
+        if index is None:
+            index = len(self._calls)
+            self._calls.append(_OpenCall(raw.get("index"), call_id, name, arguments))
+            yield ToolCallDelta(index, call_id, name, arguments, tokens)
+            return
+        call = self._calls[index]
+        if name and arguments and arguments == call.arguments and call.complete():
+            return
+        first_name = name if call.name is None else None
+        call.name = call.name or name
+        call.arguments += arguments
+        yield ToolCallDelta(index, None, first_name, arguments, tokens)
+
+    def _find(
+        self, server_index: object, call_id: str | None, name: str | None
+    ) -> int | None:
+        """Return our index of the call that is continued, ``None`` for a new one."""
+        numbered = [
+            number
+            for number, call in enumerate(self._calls)
+            if server_index is None or call.server_index == server_index
+        ]
+        if call_id is not None:
+            for number in reversed(numbered):
+                if self._calls[number].call_id == call_id:
+                    return number
+            if name is not None:
+                return None
+        if not numbered:
+            return None
+        last = self._calls[numbered[-1]]
+        begins = name is not None and last.name is not None
+        if begins and (name != last.name or last.complete()):
+            # A server without ids begins its next call.
+            return None
+        return numbered[-1]
+
+
+@dataclass(slots=True)
+class _Parts:
+    call_id: str | None = None
+    name: str | None = None
+    arguments: list[str] = field(default_factory=list)
+
+
+class ToolCallAssembler:
+    """Joins ``ToolCallDelta`` fragments to complete calls."""
+
+    def __init__(self) -> None:
+        self._parts: dict[int, _Parts] = {}
+
+    def add(self, delta: ToolCallDelta) -> None:
+        """Take one fragment."""
+        parts = self._parts.setdefault(delta.index, _Parts())
+        parts.call_id = parts.call_id or delta.call_id
+        parts.name = parts.name or delta.name
+        parts.arguments.append(delta.arguments)
+
+    def calls(self) -> list[ToolCall]:
+        """Return the calls in the order in which the model began them."""
+        return [_complete(index, parts) for index, parts in self._parts.items()]
+
+
+def assemble(deltas: Iterable[ToolCallDelta]) -> list[ToolCall]:
+    """Return the complete calls of these fragments."""
+    assembler = ToolCallAssembler()
+    for delta in deltas:
+        assembler.add(delta)
+    return assembler.calls()
+
+
+def _complete(index: int, parts: _Parts) -> ToolCall:
+    call_id = parts.call_id or f"call_{index}"
+    name = parts.name or ""
+    text = "".join(parts.arguments)
+    arguments = _parse(text.strip() or "{}")
+    if not name:
+        return ToolCall(call_id, name, arguments, text, "The tool call has no name.")
+    if arguments is None:
+        return ToolCall(
+            call_id, name, None, text, "The arguments are not a valid JSON object."
+        )
+    return ToolCall(call_id, name, arguments, text)
+
+
+def _parse(text: str) -> Mapping[str, Any] | None:
+    """Return the JSON object in the text, ``None`` if there is none."""
+    if not text.strip():
+        return None
+    try:
+        value = json.loads(text)
+    except ValueError, RecursionError:
+        return None
+    if value is None:
+        return {}
+    return value if isinstance(value, dict) else None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _arguments_text(value: object) -> str:
+    """Return arguments as JSON text; some servers send an object instead of text."""
+    if isinstance(value, str):
+        return well_formed(value)
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
