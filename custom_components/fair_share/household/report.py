@@ -1,0 +1,193 @@
+"""What the household tells about its use and its queue, as plain JSON values."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from homeassistant.util.json import JsonObjectType
+
+from ..admission.model import ROOT_ID, RequestRecord, TokenCount
+from ..admission.status import NodeStatus, RequestStatus, ServerStatus, WindowStatus
+from ..const import GUEST_ID, SHARED_ID
+from .registry import direct_id
+from .servers import ServerView
+
+if TYPE_CHECKING:
+    from .runtime import Household
+
+
+def usage_report(household: Household) -> JsonObjectType:
+    """Return who has used how much, and how that compares with what is their due.
+
+    ``share_observed`` is a member's part of everything that was charged.
+    ``share_entitled`` is the part that their weight gives them among the members that
+    have asked for anything so far; ``None`` for those that have not.
+    """
+    accounts = _accounts(household)
+    members = [account for account in accounts if account.parent_id == ROOT_ID]
+    charged = sum(member.charge for member in members)
+    taking_part = {m.node_id: m.weight for m in members if _takes_part(m)}
+    titles = {view.server_id: view.title for view in household.servers.statuses()}
+    return {
+        "household": _account(household.node_status(ROOT_ID), titles),
+        "members": [
+            {
+                "id": member.node_id,
+                "name": household.registry.name(member.node_id),
+                "kind": _member_kind(member.node_id),
+                **_account(member, titles),
+                "share_observed": _share(member.charge, charged),
+                "share_entitled": _share(
+                    taking_part.get(member.node_id), sum(taking_part.values())
+                ),
+                "sources": [
+                    {
+                        "id": source.node_id,
+                        "name": household.registry.name(source.node_id),
+                        "kind": _source_kind(household, source),
+                        **_account(source, titles),
+                    }
+                    for source in accounts
+                    if source.parent_id == member.node_id
+                ],
+            }
+            for member in members
+        ],
+    }
+
+
+def queue_report(household: Household) -> JsonObjectType:
+    """Return what waits and runs now, why, and what is placed on which server."""
+    status = household.status()
+    placed = {server.server_id: server for server in status.servers}
+    views = household.servers.statuses()
+    titles = {view.server_id: view.title for view in views}
+    return {
+        "waiting": status.waiting,
+        "running": status.running,
+        "fairness_gap": round(status.fairness_gap, 1),
+        "fairness_bound": round(status.fairness_bound, 1),
+        "requests": [
+            _request(household, request, titles) for request in status.requests
+        ],
+        "servers": [_server(view, placed.get(view.server_id)) for view in views],
+    }
+
+
+def _accounts(household: Household) -> list[NodeStatus]:
+    accounts = []
+    for state in household.queue.export_state().nodes:
+        # Accounts are also kept of automations that have not asked since the start.
+        with suppress(KeyError):
+            accounts.append(household.node_status(state.node_id))
+    return accounts
+
+
+def _takes_part(status: NodeStatus) -> bool:
+    return bool(status.charge or status.waiting or status.running)
+
+
+def _share(part: float | None, whole: float) -> float | None:
+    return None if part is None or not whole else round(part / whole, 4)
+
+
+def _member_kind(node_id: str) -> str:
+    return node_id if node_id in (GUEST_ID, SHARED_ID) else "person"
+
+
+def _source_kind(household: Household, source: NodeStatus) -> str:
+    if source.node_id in household.registry.devices:
+        return "device"
+    if source.parent_id and source.node_id == direct_id(source.parent_id):
+        return "direct"
+    return "automation"
+
+
+def _account(status: NodeStatus, titles: Mapping[str, str]) -> JsonObjectType:
+    last = None if status.last is None else _record(status.last, titles)
+    return {
+        "weight": status.weight,
+        "waiting": status.waiting,
+        "running": status.running,
+        "requests": status.requests,
+        "rejected": status.rejected,
+        "preemptions": status.preemptions,
+        **_tokens(status.tokens),
+        "charge": round(status.charge, 1),
+        "quota": _window(status.window),
+        "last_request": last,
+    }
+
+
+def _tokens(tokens: TokenCount) -> JsonObjectType:
+    return {
+        "tokens": tokens.prompt + tokens.output,
+        "prompt_tokens": tokens.prompt,
+        "cached_tokens": tokens.cached,
+        "output_tokens": tokens.output,
+    }
+
+
+def _window(window: WindowStatus) -> JsonObjectType:
+    return {
+        "window": window.window.value,
+        "started_at": window.started_at.isoformat(),
+        "resets_at": window.resets_at.isoformat(),
+        "used_tokens": window.used_tokens,
+        "limit_tokens": window.limit_tokens,
+        "remaining_tokens": window.remaining_tokens,
+    }
+
+
+def _record(record: RequestRecord, titles: Mapping[str, str]) -> JsonObjectType:
+    return {
+        "outcome": record.outcome.value,
+        "workload": record.workload.value,
+        "server": _title(record.server_id, titles),
+        "wait_s": round(record.wait_s, 3),
+        "ttft_s": None if record.ttft_s is None else round(record.ttft_s, 3),
+        "duration_s": round(record.duration_s, 3),
+        **_tokens(record.tokens),
+        "charge": round(record.charge, 1),
+        "estimated": record.estimated,
+    }
+
+
+def _request(
+    household: Household, request: RequestStatus, titles: Mapping[str, str]
+) -> JsonObjectType:
+    member_id, source_id = _owners(household, request.class_id)
+    return {
+        "id": request.request_id,
+        "state": "waiting" if request.server_id is None else "running",
+        "reason": request.rule.value,
+        "member": household.registry.name(member_id),
+        "source": household.registry.name(source_id),
+        "workload": request.workload.value,
+        "server": _title(request.server_id, titles),
+        "waited_s": round(request.waited_s, 3),
+        "prompt_tokens": request.prompt_tokens,
+        "output_tokens": request.output_tokens,
+    }
+
+
+def _owners(household: Household, class_id: str) -> tuple[str, str]:
+    source_id = household.node_status(class_id).parent_id or class_id
+    return household.node_status(source_id).parent_id or source_id, source_id
+
+
+def _server(view: ServerView, placed: ServerStatus | None) -> JsonObjectType:
+    return {
+        "id": view.server_id,
+        "name": view.title,
+        "state": view.state.value,
+        "slots": placed.slots if placed else None,
+        "running": placed.running if placed else 0,
+        "context_tokens": placed.context_tokens if placed else None,
+        "kv_tokens": placed.kv_tokens if placed else None,
+        "kv_committed_tokens": placed.kv_committed_tokens if placed else 0,
+    }
+
+
+def _title(server_id: str | None, titles: Mapping[str, str]) -> str | None:
+    return titles.get(server_id, server_id) if server_id else None
