@@ -1,0 +1,94 @@
+"""From a chat log to a request that fits."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from homeassistant.components.conversation import ChatLog
+
+from ..admission.model import Caps
+from ..engines.base import GenerationRequest
+from .history import first_turn_to_send, most_tokens
+from .images import async_load_images
+from .memory import Sent
+from .prompt import Prompt, build
+from .settings import AgentSettings
+
+if TYPE_CHECKING:
+    from ..household.runtime import Household
+
+
+class RequestBuilder:
+    """Builds the requests of one turn."""
+
+    def __init__(
+        self,
+        household: Household,
+        settings: AgentSettings,
+        caps: Caps,
+        tools: Sequence[Mapping[str, Any]],
+        sent: Sent,
+    ) -> None:
+        """Keep what is the same for all requests of the turn."""
+        self._household = household
+        self._settings = settings
+        self._caps = caps
+        self._tools = tools
+        self._sent = sent
+        self._output_tokens = min(
+            settings.output_tokens, caps.output_tokens or settings.output_tokens
+        )
+
+    async def async_build(self, chat_log: ChatLog) -> GenerationRequest:
+        """Return the request for the next answer, without turns that do not fit.
+
+        Raises ``Rejected`` (too long) if the newest turn alone does not fit, and
+        ``AgentError`` if something is attached that can't be sent.
+        """
+        images = await async_load_images(
+            self._household.hass, chat_log.content, can_see=self._can_see()
+        )
+        prompt = build(chat_log.content, self._sent.notes, images)
+        await self._async_trim(prompt)
+        return self._request(prompt, self._sent.first_turn)
+
+    async def _async_trim(self, prompt: Prompt) -> None:
+        if (budget := self._budget_tokens()) is None:
+            return
+
+        async def count(first_turn: int) -> int:
+            request = self._request(prompt, first_turn)
+            return await self._household.count_tokens(request)
+
+        self._sent.first_turn = await first_turn_to_send(
+            most_tokens([*prompt.system, *self._tools]),
+            [most_tokens(turn) for turn in prompt.turns],
+            budget,
+            count,
+            self._sent.first_turn,
+        )
+
+    def _budget_tokens(self) -> int | None:
+        """Return how long a prompt may be; ``None`` if nothing limits it.
+
+        Room for the answer is kept, but at most a quarter of all.
+        """
+        limits = (self._caps.context_tokens, self._household.context_limit())
+        context = min((limit for limit in limits if limit is not None), default=None)
+        if context is None:
+            return None
+        return context - max(1, min(self._output_tokens, context // 4))
+
+    def _request(self, prompt: Prompt, first_turn: int) -> GenerationRequest:
+        return GenerationRequest(
+            messages=prompt.messages(first_turn),
+            max_output_tokens=self._output_tokens,
+            model=self._settings.model,
+            tools=self._tools,
+            parameters=self._settings.parameters,
+        )
+
+    def _can_see(self) -> bool:
+        return any(
+            view.capabilities is not None and view.capabilities.vision
+            for view in self._household.servers.statuses()
+        )

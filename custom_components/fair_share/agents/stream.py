@@ -1,0 +1,68 @@
+"""What one answer of the server becomes in Home Assistant's chat log."""
+
+from homeassistant.components.conversation import AssistantContentDeltaDict
+
+from ..engines.base import (
+    Content,
+    Delta,
+    Finish,
+    FinishReason,
+    Thinking,
+    ToolCallDelta,
+    Usage,
+)
+from ..engines.tool_calls import ToolCall, ToolCallAssembler
+from .printed_calls import PrintedCalls
+
+
+class AnswerReader:
+    """Reads the deltas of one answer.
+
+    ``feed`` returns at once what can be shown or spoken. Calls are complete, and may be
+    made, only at the end: of an answer that breaks off nothing is done.
+    """
+
+    def __init__(self, printed: PrintedCalls) -> None:
+        """Take what finds the calls in the text."""
+        self.printed = printed
+        self.usage: Usage | None = None
+        self.has_text = False
+        self._finish: FinishReason | None = None
+        self._assembler = ToolCallAssembler()
+
+    @property
+    def calls(self) -> list[ToolCall]:
+        """The calls that the model made."""
+        return self._assembler.calls()
+
+    @property
+    def ran_out_of_room(self) -> bool:
+        """Whether the answer ended only because it may not be longer."""
+        return self._finish is FinishReason.LENGTH
+
+    def feed(self, delta: Delta) -> AssistantContentDeltaDict | None:
+        """Take one delta and return what of it goes into the chat log."""
+        match delta:
+            case Content():
+                return self._text(self.printed.feed(delta.text))
+            case Thinking() if delta.text:
+                return {"thinking_content": delta.text}
+            case ToolCallDelta():
+                self._assembler.add(delta)
+            case Usage():
+                self.usage = delta
+            case Finish():
+                self._finish = delta.reason
+        return None
+
+    def finish(self) -> AssistantContentDeltaDict | None:
+        """Return the text that was still held back when the answer ended."""
+        return self._text(self.printed.finish())
+
+    def _text(self, text: str) -> AssistantContentDeltaDict | None:
+        if not self.has_text:
+            text = text.lstrip()
+        if not text:
+            return None
+        self.has_text = True
+        return {"content": text}

@@ -1,0 +1,113 @@
+"""Conversation agents: one entity for each agent of the household."""
+
+from typing import Literal, override
+
+from homeassistant.components.conversation import (
+    ChatLog,
+    ConversationEntity,
+    ConversationEntityFeature,
+    ConversationInput,
+    ConversationResult,
+    ConverseError,
+)
+from homeassistant.config_entries import ConfigSubentry
+from homeassistant.const import MATCH_ALL
+from homeassistant.core import HomeAssistant, callback
+from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
+
+from .agents.memory import ConversationMemory
+from .agents.settings import AgentSettings
+from .agents.turn import Turn
+from .const import DOMAIN, SUBENTRY_AGENT
+from .entity import async_household_device, async_rename_device, subentry_device_info
+from .household.runtime import FairShareConfigEntry
+
+PARALLEL_UPDATES = 0
+
+
+async def async_setup_entry(
+    hass: HomeAssistant,
+    entry: FairShareConfigEntry,
+    async_add_entities: AddConfigEntryEntitiesCallback,
+) -> None:
+    """Add an entity for each agent, now and whenever one is added."""
+    agents: dict[str, AgentEntity] = {}
+    household_device = async_household_device(hass, entry)
+
+    async def async_follow_subentries(
+        hass: HomeAssistant, entry: FairShareConfigEntry
+    ) -> None:
+        for subentry_id in agents.keys() - entry.subentries.keys():
+            # Home Assistant itself takes the entity of a removed subentry away.
+            del agents[subentry_id]
+        for subentry_id, subentry in entry.subentries.items():
+            if subentry.subentry_type != SUBENTRY_AGENT:
+                continue
+            if agent := agents.get(subentry_id):
+                agent.async_apply(subentry)
+                async_rename_device(hass, entry, subentry_id)
+                continue
+            agents[subentry_id] = AgentEntity(entry, subentry, household_device.id)
+            async_add_entities([agents[subentry_id]], config_subentry_id=subentry_id)
+
+    await async_follow_subentries(hass, entry)
+    entry.async_on_unload(entry.add_update_listener(async_follow_subentries))
+
+
+class AgentEntity(ConversationEntity):
+    """An agent that asks the model through the household's queue."""
+
+    _attr_has_entity_name = True
+    _attr_name = None
+    _attr_supports_streaming = True
+
+    def __init__(
+        self, entry: FairShareConfigEntry, subentry: ConfigSubentry, via_device_id: str
+    ) -> None:
+        """Take over how the agent was set up."""
+        self._household = entry.runtime_data
+        self._memory = ConversationMemory()
+        self._attr_unique_id = subentry.subentry_id
+        self._attr_device_info = subentry_device_info(
+            entry, subentry.subentry_id, via_device_id
+        )
+        self._settings = self._read(subentry)
+
+    @property
+    @override
+    def supported_languages(self) -> list[str] | Literal["*"]:
+        """Whatever the model understands."""
+        return MATCH_ALL
+
+    @callback
+    def async_apply(self, subentry: ConfigSubentry) -> None:
+        """Take over a change of the agent; a running turn is not disturbed."""
+        self._settings = self._read(subentry)
+        self.async_write_ha_state()
+
+    def _read(self, subentry: ConfigSubentry) -> AgentSettings:
+        settings = AgentSettings.from_data(subentry.data)
+        self._attr_supported_features = (
+            ConversationEntityFeature.CONTROL
+            if settings.llm_apis
+            else ConversationEntityFeature(0)
+        )
+        return settings
+
+    @override
+    async def _async_handle_message(
+        self, user_input: ConversationInput, chat_log: ChatLog
+    ) -> ConversationResult:
+        """Answer a sentence."""
+        settings = self._settings
+        try:
+            await chat_log.async_provide_llm_data(
+                user_input.as_llm_context(DOMAIN),
+                list(settings.llm_apis),
+                settings.prompt,
+                user_input.extra_system_prompt,
+            )
+        except ConverseError as err:
+            return err.as_conversation_result()
+        turn = Turn(self._household, settings, self._memory, user_input, chat_log)
+        return await turn.async_run()
