@@ -105,7 +105,7 @@ _EXHAUSTED = event(
 )
 
 
-class _Exhausted(Exception):  # noqa: N818 - ends every stream on the pool
+class _Exhausted(Exception):
     """The KV pool is used up."""
 
 
@@ -256,7 +256,7 @@ class FakeServer:
         return common + {"llama_cpp": llama, "vllm": vllm}.get(self.kind, [])
 
     @web.middleware
-    async def _guard(self, request: web.Request, handler: Any) -> web.StreamResponse:  # noqa: ANN401 - aiohttp's handler type
+    async def _guard(self, request: web.Request, handler: Any) -> web.StreamResponse:
         received = await self._record(request)
         try:
             if self.silent:
