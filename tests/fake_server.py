@@ -135,6 +135,9 @@ class Received:
             await self.ended.wait()
 
 
+_RECEIVED = web.RequestKey("received", Received)
+
+
 class FakeServer:
     """See the top of this file."""
 
@@ -279,7 +282,7 @@ class FakeServer:
         except ValueError:
             body = {"not_json": text}
         received = Received(request.method, request.path, request.headers, body)
-        request["received"] = received
+        request[_RECEIVED] = received
         if isinstance(request.transport, asyncio.Transport):
             self._transports.add(request.transport)
         async with self._arrived:
@@ -365,25 +368,25 @@ class FakeServer:
         return web.json_response({"version": "0.32.0"})
 
     async def _apply_template(self, request: web.Request) -> web.Response:
-        return web.json_response({"prompt": _render(request["received"].body)})
+        return web.json_response({"prompt": _render(request[_RECEIVED].body)})
 
     async def _llama_tokenize(self, request: web.Request) -> web.Response:
-        words = str(request["received"].body.get("content", "")).split()
+        words = str(request[_RECEIVED].body.get("content", "")).split()
         return web.json_response({"tokens": list(range(len(words)))})
 
     async def _input_tokens(self, request: web.Request) -> web.Response:
-        count = self.count_prompt(request["received"].body)
+        count = self.count_prompt(request[_RECEIVED].body)
         return web.json_response({"input_tokens": count})
 
     async def _vllm_tokenize(self, request: web.Request) -> web.Response:
-        count = self.count_prompt(request["received"].body)
+        count = self.count_prompt(request[_RECEIVED].body)
         body = {"count": count, "max_model_len": self.context_tokens}
         return web.json_response(body | {"tokens": list(range(count))})
 
     # ---- chat --------------------------------------------------------------------
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
-        received: Received = request["received"]
+        received: Received = request[_RECEIVED]
         if refused := self._refused_chat(received.body):
             return refused
         reply = self._next_reply(received.body)
@@ -491,7 +494,7 @@ class FakeServer:
     async def _send_pieces(
         self, request: web.Request, reply: Answer, response: web.StreamResponse
     ) -> None:
-        received: Received = request["received"]
+        received: Received = request[_RECEIVED]
         body = received.body
         prompt = self.count_prompt(body)
         if body.get("return_progress"):
@@ -521,12 +524,12 @@ class FakeServer:
 
     async def _pause(self, request: web.Request, step: asyncio.Event | Fault) -> None:
         if isinstance(step, asyncio.Event):
-            await self._wait(request["received"], step)
+            await self._wait(request[_RECEIVED], step)
             return
         # A reset throws away what the client has not read yet: let it read first.
         for _ in range(_TURNS_TO_READ):
             await asyncio.sleep(0)
-        request["received"].broken = True
+        request[_RECEIVED].broken = True
         transport = request.transport
         if isinstance(transport, asyncio.Transport):
             if step is RESET:
