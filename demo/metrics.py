@@ -19,7 +19,7 @@ class DeferredWatch:
 
     def __init__(self, session: aiohttp.ClientSession, server: Server) -> None:
         self._session = session
-        self._url = f"{server.url.rstrip('/')}/metrics"
+        self._url = f"{server.url.rstrip('/').removesuffix('/v1')}/metrics"
         self._headers = (
             {"Authorization": f"Bearer {server.api_key}"} if server.api_key else {}
         )

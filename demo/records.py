@@ -1,4 +1,4 @@
-"""The household's own account of single requests."""
+"""What a request cost."""
 
 from dataclasses import dataclass
 
@@ -10,6 +10,13 @@ class Tokens:
     uncached: int = 0
     cached: int = 0
     output: int = 0
+
+    def __sub__(self, other: Tokens) -> Tokens:
+        return Tokens(
+            self.uncached - other.uncached,
+            self.cached - other.cached,
+            self.output - other.output,
+        )
 
     @property
     def prompt(self) -> int:
@@ -24,7 +31,10 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One request that ended, as Fair Share accounted for it."""
+    """One request that ended, as Fair Share accounted for it.
+
+    ``ttft_s`` counts from the arrival to the first token of the answer.
+    """
 
     wait_s: float
     ttft_s: float | None

@@ -29,6 +29,7 @@ class RunningDemo:
 
     home_assistant: RunningHomeAssistant
     household: Household
+    server: Server
     session: aiohttp.ClientSession
 
     async def log_in(self, person: Person) -> Api:
@@ -58,7 +59,7 @@ async def running_demo(
         try:
             household = await _household(session, home_assistant.url, saved, server)
             household.save(folder)
-            yield RunningDemo(home_assistant, household, session)
+            yield RunningDemo(home_assistant, household, server, session)
         except ApiError as error:
             raise DemoError(
                 f"Home Assistant refused: {error}", log=home_assistant.log
