@@ -1,0 +1,55 @@
+"""Fair Share: one fair queue in front of a household's own language model."""
+
+from homeassistant.config_entries import ConfigEntry
+from homeassistant.const import Platform
+from homeassistant.core import HomeAssistant
+from homeassistant.helpers import config_validation as cv
+from homeassistant.helpers.typing import ConfigType
+
+from .const import DOMAIN
+from .household.ledger import Ledger
+from .household.runtime import FairShareConfigEntry, Household
+from .services import async_setup_services
+
+PLATFORMS = [Platform.CONVERSATION, Platform.SENSOR]
+CONFIG_SCHEMA = cv.config_entry_only_config_schema(DOMAIN)
+
+
+async def async_setup(hass: HomeAssistant, _config: ConfigType) -> bool:
+    """Set up what is there without a household: the actions."""
+    async_setup_services(hass)
+    return True
+
+
+async def async_setup_entry(hass: HomeAssistant, entry: FairShareConfigEntry) -> bool:
+    """Set up the household; it exists also while its servers are away."""
+    household = Household(hass, entry)
+    await household.async_setup()
+    entry.runtime_data = household
+    # Undone in reverse: the platforms are gone and changes no longer arrive by then.
+    entry.async_on_unload(household.async_unload)
+    entry.async_on_unload(entry.add_update_listener(_async_apply_changes))
+    await hass.config_entries.async_forward_entry_setups(entry, PLATFORMS)
+    return True
+
+
+async def async_unload_entry(hass: HomeAssistant, entry: FairShareConfigEntry) -> bool:
+    """Take the entities away; what was registered on unload follows by itself."""
+    return await hass.config_entries.async_unload_platforms(entry, PLATFORMS)
+
+
+async def async_remove_entry(hass: HomeAssistant, entry: ConfigEntry) -> None:
+    """Forget the accounts of a household that was deleted."""
+    await Ledger(hass, entry.entry_id).async_remove()
+
+
+async def async_migrate_entry(_hass: HomeAssistant, entry: ConfigEntry) -> bool:
+    """Refuse an entry that a later version of Fair Share wrote."""
+    return entry.version == 1
+
+
+async def _async_apply_changes(
+    _hass: HomeAssistant, entry: FairShareConfigEntry
+) -> None:
+    """Apply changed options and subentries to the running household."""
+    await entry.runtime_data.async_apply()

@@ -1,0 +1,73 @@
+"""Reach a server from a dialog: probe it, wait for it, say what went wrong."""
+
+import asyncio
+from dataclasses import dataclass
+import logging
+
+from homeassistant.core import HomeAssistant
+from homeassistant.helpers.aiohttp_client import async_get_clientsession
+
+from ..engines.base import (
+    AuthError,
+    EngineError,
+    InvalidAddressError,
+    LoadingError,
+    NoChatModelError,
+    NoStreamingError,
+    NotAnEngineError,
+    UnreachableError,
+)
+from ..engines.probe import FoundServer, find_server
+
+LOADING_POLL_S = 2.0
+LOADING_PATIENCE_S = 600.0
+
+_LOGGER = logging.getLogger(__name__)
+
+_ERROR_KEYS: dict[type[EngineError], str] = {
+    InvalidAddressError: "invalid_address",
+    UnreachableError: "cannot_connect",
+    NotAnEngineError: "wrong_server",
+    AuthError: "invalid_auth",
+    LoadingError: "still_loading",
+    NoChatModelError: "no_chat_model",
+    NoStreamingError: "no_streaming",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """Where a server is, as it was typed, and the key that opens it."""
+
+    address: str
+    api_key: str | None
+
+
+async def async_find(hass: HomeAssistant, connection: Connection) -> FoundServer:
+    """Return what answers there, tried out. Raises ``EngineError``."""
+    session = async_get_clientsession(hass)
+    return await find_server(session, connection.address, connection.api_key)
+
+
+async def async_wait_until_loaded(
+    hass: HomeAssistant, connection: Connection
+) -> FoundServer:
+    """Ask again and again until the model is loaded, within reason.
+
+    Raises ``LoadingError`` when it takes too long, else what ``async_find`` raises.
+    """
+    try:
+        async with asyncio.timeout(LOADING_PATIENCE_S):
+            while True:
+                try:
+                    return await async_find(hass, connection)
+                except LoadingError:
+                    await asyncio.sleep(LOADING_POLL_S)
+    except TimeoutError:
+        raise LoadingError from None
+
+
+def error_key(error: EngineError) -> str:
+    """Return the translation key that explains this error."""
+    _LOGGER.debug("Probing the server failed: %s", error)
+    return _ERROR_KEYS.get(type(error), "server_failed")

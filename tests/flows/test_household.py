@@ -1,0 +1,287 @@
+"""Founding a household."""
+
+import asyncio
+from collections.abc import Callable
+from unittest.mock import patch
+
+from homeassistant.config_entries import ConfigEntryState
+from homeassistant.core import HomeAssistant
+from homeassistant.data_entry_flow import FlowResultType
+from homeassistant.helpers import llm
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry
+
+from custom_components.fair_share.const import DOMAIN
+from tests.fake_server import FakeServer
+from tests.flows.drive import fields, found, go_on, progress, shown
+
+TALK = {"prompt": "Be kind.", "llm_hass_api": ["assist"]}
+
+
+@pytest.mark.usefixtures("persons")
+async def test_a_household_is_founded_with_a_server_its_persons_and_an_agent(
+    hass: HomeAssistant, llama: FakeServer
+) -> None:
+    result = await found(hass)
+    assert result["step_id"] == "user"
+    assert set(fields(result)) == {"url", "api_key"}
+
+    result = await go_on(
+        hass, result, {"url": llama.url.removeprefix("http://") + "/v1/"}
+    )
+    assert (result["step_id"], fields(result)) == ("server", {})
+    assert result["description_placeholders"] == {
+        "kind": "llama.cpp",
+        "model": "fake-model",
+        "slots": "2",
+        "context": "4096",
+        "memory": "each answer has its own",
+    }
+
+    result = await go_on(hass, result, {})
+    assert result["step_id"] == "members"
+    assert shown(result) == {"persons": ["person.anna", "person.ben"]}
+
+    result = await go_on(hass, result, shown(result))
+    assert result["step_id"] == "agent"
+    assert shown(result) == {
+        "prompt": llm.DEFAULT_INSTRUCTIONS_PROMPT,
+        "llm_hass_api": ["assist"],
+    }
+
+    result = await go_on(hass, result, TALK)
+    assert result["type"] is FlowResultType.CREATE_ENTRY
+    assert result["title"] == "Fair Share"
+    entry = result["result"]
+    assert entry.state is ConfigEntryState.LOADED
+    assert entry.data == {}
+    assert [
+        (s.subentry_type, s.title, s.unique_id, dict(s.data))
+        for s in entry.subentries.values()
+    ] == [
+        (
+            "server",
+            f"fake-model (127.0.0.1:{llama.port})",
+            llama.url,
+            {"url": llama.url, "kind": "llama_cpp", "model": "fake-model"},
+        ),
+        (
+            "member",
+            "Anna",
+            "person_anna",
+            {"person_id": "person_anna", "user_ids": [], "weight": 1.0},
+        ),
+        (
+            "member",
+            "Ben",
+            "person_ben",
+            {"person_id": "person_ben", "user_ids": [], "weight": 1.0},
+        ),
+        (
+            "agent",
+            "Fair Share",
+            None,
+            {**TALK, "workload": "chat", "output_tokens": 1024},
+        ),
+    ]
+
+
+@pytest.mark.usefixtures("persons")
+async def test_nobody_has_to_become_a_member(
+    hass: HomeAssistant, llama: FakeServer
+) -> None:
+    result = await go_on(hass, await found(hass), {"url": llama.url})
+    result = await go_on(hass, result, {})
+    result = await go_on(hass, result, {})
+    result = await go_on(hass, result, TALK)
+    assert [s.subentry_type for s in result["result"].subentries.values()] == [
+        "server",
+        "agent",
+    ]
+
+
+async def test_a_home_without_persons_is_not_asked_for_members(
+    hass: HomeAssistant, llama: FakeServer
+) -> None:
+    result = await go_on(hass, await found(hass), {"url": llama.url})
+    result = await go_on(hass, result, {})
+    assert result["step_id"] == "agent"
+
+
+async def test_an_agent_may_do_without_instructions_and_without_control(
+    hass: HomeAssistant, llama: FakeServer
+) -> None:
+    result = await go_on(hass, await found(hass), {"url": llama.url})
+    result = await go_on(hass, result, {})
+    result = await go_on(hass, result, {"llm_hass_api": []})
+    (_, agent) = result["result"].subentries.values()
+    assert agent.data == {"prompt": "", "workload": "chat", "output_tokens": 1024}
+
+
+@pytest.mark.usefixtures("household")
+async def test_there_is_only_one_household(hass: HomeAssistant) -> None:
+    result = await found(hass)
+    assert result["type"] is FlowResultType.ABORT
+    assert result["reason"] == "single_instance_allowed"
+
+
+@pytest.mark.parametrize("address", ["", "http://", "ftp://host", "http://a:b"])
+async def test_an_address_that_is_none_is_told_next_to_it(
+    hass: HomeAssistant, address: str
+) -> None:
+    result = await go_on(hass, await found(hass), {"url": address})
+    assert (result["step_id"], result["errors"]) == ("user", {"url": "invalid_address"})
+
+
+def _needs_key(server: FakeServer) -> None:
+    server.api_key = "secret"
+
+
+def _has_no_model(server: FakeServer) -> None:
+    server.models = ()
+
+
+def _does_not_stream(server: FakeServer) -> None:
+    server.streaming = False
+
+
+@pytest.mark.parametrize(
+    ("spoil", "error"),
+    [
+        (_needs_key, "invalid_auth"),
+        (_has_no_model, "no_chat_model"),
+        (_does_not_stream, "no_streaming"),
+    ],
+)
+async def test_a_server_that_cannot_be_used_is_explained(
+    hass: HomeAssistant,
+    llama: FakeServer,
+    spoil: Callable[[FakeServer], None],
+    error: str,
+) -> None:
+    spoil(llama)
+    typed = {"url": llama.url, "api_key": "guess"}
+    result = await go_on(hass, await found(hass), typed)
+    assert (result["step_id"], result["errors"]) == ("user", {"base": error})
+    assert shown(result) == typed
+
+
+async def test_a_server_that_is_off_is_explained_and_found_once_it_is_on(
+    hass: HomeAssistant, llama: FakeServer
+) -> None:
+    await llama.stop()
+    result = await go_on(hass, await found(hass), {"url": llama.url})
+    assert (result["step_id"], result["errors"]) == ("user", {"base": "cannot_connect"})
+    await llama.start()
+    result = await go_on(hass, result, {"url": llama.url})
+    assert result["step_id"] == "server"
+
+
+async def test_something_else_at_the_address_is_explained(
+    hass: HomeAssistant, web_page: str
+) -> None:
+    result = await go_on(hass, await found(hass), {"url": web_page})
+    assert (result["step_id"], result["errors"]) == ("user", {"base": "wrong_server"})
+
+
+async def test_the_key_is_kept_with_the_server(
+    hass: HomeAssistant, llama: FakeServer
+) -> None:
+    llama.api_key = "secret"
+    result = await found(hass)
+    result = await go_on(hass, result, {"url": llama.url, "api_key": "secret"})
+    result = await go_on(hass, result, {})
+    result = await go_on(hass, result, TALK)
+    (server, _) = result["result"].subentries.values()
+    assert server.data["api_key"] == "secret"
+
+
+async def test_a_server_that_shares_its_memory_says_so(hass: HomeAssistant) -> None:
+    async with FakeServer("llama_cpp", slots=2, kv_tokens=4096) as server:
+        result = await go_on(hass, await found(hass), {"url": server.url})
+    assert result["description_placeholders"]["memory"] == "shared by all answers"
+
+
+async def test_what_a_server_does_not_tell_is_asked_for(hass: HomeAssistant) -> None:
+    async with FakeServer("someone", models=("small", "org/large.gguf")) as server:
+        result = await go_on(hass, await found(hass), {"url": server.url})
+        assert set(fields(result)) == {"model", "slots", "context_tokens"}
+        assert result["description_placeholders"] == {
+            "kind": "OpenAI-compatible server",
+            "model": "small",
+            "slots": "not known",
+            "context": "not known",
+            "memory": "not known",
+        }
+        declared = {"model": "org/large.gguf", "slots": 3, "context_tokens": 9000}
+        result = await go_on(hass, result, declared)
+        result = await go_on(hass, result, TALK)
+    (added, _) = result["result"].subentries.values()
+    assert added.title == f"large (127.0.0.1:{server.port})"
+    assert added.data == {
+        "url": server.url,
+        "kind": "openai_compatible",
+        **declared,
+    }
+
+
+async def test_a_loading_server_is_waited_for(
+    hass: HomeAssistant, llama: FakeServer
+) -> None:
+    llama.loading = True
+    result = await go_on(hass, await found(hass), {"url": llama.url})
+    assert result["type"] is FlowResultType.SHOW_PROGRESS
+    assert (result["step_id"], result["progress_action"]) == ("loading", "loading")
+    assert result["description_placeholders"] == {"url": llama.url}
+
+    result = await go_on(hass, result)
+    assert result["type"] is FlowResultType.SHOW_PROGRESS
+
+    async with progress(hass):
+        llama.loading = False
+    result = await go_on(hass, result)
+    assert (result["type"], result["step_id"]) == (FlowResultType.FORM, "server")
+
+
+async def test_a_server_that_fails_while_loading_is_explained(
+    hass: HomeAssistant, llama: FakeServer
+) -> None:
+    llama.loading = True
+    result = await go_on(hass, await found(hass), {"url": llama.url})
+    async with progress(hass):
+        await llama.stop()
+    result = await go_on(hass, result)
+    assert (result["step_id"], result["errors"]) == ("user", {"base": "cannot_connect"})
+    assert shown(result)["url"] == llama.url
+
+
+async def test_a_server_is_not_waited_for_without_end(
+    hass: HomeAssistant, llama: FakeServer
+) -> None:
+    llama.loading = True
+    patience = "custom_components.fair_share.flows.connect.LOADING_PATIENCE_S"
+    async with progress(hass):
+        with patch(patience, 0):
+            result = await go_on(hass, await found(hass), {"url": llama.url})
+    result = await go_on(hass, result)
+    assert (result["step_id"], result["errors"]) == ("user", {"base": "still_loading"})
+
+
+async def test_closing_the_dialog_ends_the_waiting(
+    hass: HomeAssistant, llama: FakeServer
+) -> None:
+    llama.loading = True
+    result = await go_on(hass, await found(hass), {"url": llama.url})
+    hass.config_entries.flow.async_abort(result["flow_id"])
+    async with asyncio.timeout(10):
+        await hass.async_block_till_done(wait_background_tasks=True)
+    assert not hass.config_entries.flow.async_progress_by_handler(DOMAIN)
+
+
+async def test_a_household_of_a_later_version_is_left_alone(
+    hass: HomeAssistant,
+) -> None:
+    entry = MockConfigEntry(domain=DOMAIN, version=2)
+    entry.add_to_hass(hass)
+    assert not await hass.config_entries.async_setup(entry.entry_id)
+    assert entry.state is ConfigEntryState.MIGRATION_ERROR
