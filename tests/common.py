@@ -4,6 +4,7 @@ from types import MappingProxyType
 from typing import Any
 
 from homeassistant.config_entries import ConfigSubentry, ConfigSubentryDataWithId
+from homeassistant.core import HomeAssistant
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.fair_share.const import (
@@ -14,6 +15,7 @@ from custom_components.fair_share.const import (
     CONF_WEIGHT,
     DOMAIN,
     SHARED_ID,
+    SUBENTRY_AGENT,
     SUBENTRY_DEVICE,
     SUBENTRY_MEMBER,
     SUBENTRY_SERVER,
@@ -34,6 +36,13 @@ def household_entry(
         options=options,
         subentries_data=subentries,
     )
+
+
+async def set_up(hass: HomeAssistant, entry: MockConfigEntry) -> None:
+    """Add a household to Home Assistant and let it start."""
+    entry.add_to_hass(hass)
+    assert await hass.config_entries.async_setup(entry.entry_id)
+    await hass.async_block_till_done()
 
 
 def member(
@@ -78,6 +87,17 @@ def server(
         title=f"fake-model ({url.removeprefix('http://')})",
         unique_id=url,
         data={"url": url, CONF_KIND: kind, "model": "fake-model", **data},
+    )
+
+
+def agent(subentry_id: str = "agent", **data: Any) -> ConfigSubentryDataWithId:
+    """Return a conversation agent; without ``llm_hass_api`` it has no tools."""
+    return ConfigSubentryDataWithId(
+        subentry_id=subentry_id,
+        subentry_type=SUBENTRY_AGENT,
+        title="Fair Share",
+        unique_id=None,
+        data={"prompt": "Be brief.", "workload": "chat", "output_tokens": 64, **data},
     )
 
 

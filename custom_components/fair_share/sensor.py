@@ -100,12 +100,12 @@ class _Platform:
         Home Assistant itself takes away those of removed ones.
         """
         titles = dict(self._subentry_titles())
-        for subentry_id in titles.keys() - self._titles.keys():
-            self._async_add_entities(
-                self._subentry_sensors(subentry_id), config_subentry_id=subentry_id
-            )
         for subentry_id, title in titles.items():
-            if title != self._titles.get(subentry_id, title):
+            if subentry_id not in self._titles:
+                self._async_add_entities(
+                    self._subentry_sensors(subentry_id), config_subentry_id=subentry_id
+                )
+            elif title != self._titles[subentry_id]:
                 async_rename_device(self._hass, self._entry, subentry_id)
         self._titles = titles
 

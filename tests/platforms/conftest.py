@@ -1,0 +1,115 @@
+"""A running household with a fake server, and ways to use it."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from freezegun.api import FrozenDateTimeFactory
+from homeassistant.config_entries import ConfigEntry
+from homeassistant.core import Context, HomeAssistant, State
+from homeassistant.helpers import entity_registry as er
+from homeassistant.setup import async_setup_component
+import pytest
+from pytest_homeassistant_custom_component.common import async_fire_time_changed
+
+from custom_components.fair_share.admission.model import Workload
+from custom_components.fair_share.engines.base import Delta, GenerationRequest
+from custom_components.fair_share.household.generation import Ask
+from custom_components.fair_share.household.runtime import Household
+from tests.common import device, household_entry, member, server, set_up
+from tests.fake_server import FakeServer
+
+type Talk = Callable[..., Awaitable[list[Delta]]]
+type Elapse = Callable[[float], Awaitable[None]]
+type Sensor = Callable[[str], State]
+type Show = Callable[[str], str]
+
+
+@pytest.fixture(autouse=True)
+async def _home(
+    hass: HomeAssistant, freezer: FrozenDateTimeFactory, socket_enabled: None
+) -> None:
+    """Load what every real Home Assistant has loaded, and open the loopback.
+
+    Time stands still from here on: if it stopped later, whatever had begun by then
+    would see it jump.
+    """
+    assert await async_setup_component(hass, "homeassistant", {})
+
+
+@pytest.fixture
+async def llama() -> AsyncIterator[FakeServer]:
+    """A llama.cpp server with two slots."""
+    async with FakeServer("llama_cpp", slots=2, context_tokens=4096) as fake:
+        yield fake
+
+
+@pytest.fixture
+async def entry(hass: HomeAssistant, llama: FakeServer) -> ConfigEntry:
+    """Anna with a quota and a telephone, Ben with twice her weight and no quota."""
+    entry = household_entry(
+        server(llama.url),
+        member("anna", user_ids=("user_anna",), quota_tokens=100),
+        member("ben", user_ids=("user_ben",), weight=2.0),
+        device("phone", "d_phone", "anna", workload="chat"),
+    )
+    await set_up(hass, entry)
+    return entry
+
+
+@pytest.fixture
+def household(entry: ConfigEntry[Household]) -> Household:
+    """The running household."""
+    return entry.runtime_data
+
+
+@pytest.fixture
+def talk(hass: HomeAssistant, household: Household) -> Talk:
+    """Let a user ask something, and return what was answered."""
+
+    async def talk(
+        user_id: str | None, text: str = "hello", device_id: str | None = None
+    ) -> list[Delta]:
+        asker = household.identity.resolve(Context(user_id=user_id), device_id, None)
+        request = GenerationRequest(
+            [{"role": "user", "content": text}], max_output_tokens=64
+        )
+        ask = Ask(asker, asker.workload or Workload.CHAT, request)
+        async with household.generate(ask) as deltas:
+            answer = [delta async for delta in deltas]
+        await hass.async_block_till_done()
+        return answer
+
+    return talk
+
+
+@pytest.fixture
+def elapse(hass: HomeAssistant, freezer: FrozenDateTimeFactory) -> Elapse:
+    """Let so many seconds pass."""
+
+    async def elapse(seconds: float) -> None:
+        freezer.tick(seconds)
+        async_fire_time_changed(hass)
+        await hass.async_block_till_done()
+
+    return elapse
+
+
+@pytest.fixture
+def sensor(hass: HomeAssistant, entity_registry: er.EntityRegistry) -> Sensor:
+    """Find the state of a sensor by its unique id."""
+
+    def sensor(unique_id: str) -> State:
+        entity_id = entity_registry.async_get_entity_id(
+            "sensor", "fair_share", unique_id
+        )
+        assert entity_id is not None, unique_id
+        state = hass.states.get(entity_id)
+        assert state is not None, entity_id
+        return state
+
+    return sensor
+
+
+@pytest.fixture
+def show(sensor: Sensor) -> Show:
+    """Return what a sensor shows."""
+    return lambda unique_id: sensor(unique_id).state
