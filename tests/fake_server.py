@@ -198,6 +198,17 @@ class FakeServer:
             await self._arrived.wait_for(lambda: len(self.chats) >= count)
         return self.chats[count - 1]
 
+    async def wait_requests(self, count: int) -> Received:
+        """Wait for that many requests of any kind and return the last of them."""
+        async with asyncio.timeout(_PATIENCE_S), self._arrived:
+            await self._arrived.wait_for(lambda: len(self.requests) >= count)
+        return self.requests[count - 1]
+
+    async def wait_requests(self, count: int) -> None:
+        """Wait until that many requests, for any path, have arrived."""
+        async with asyncio.timeout(_PATIENCE_S), self._arrived:
+            await self._arrived.wait_for(lambda: len(self.requests) >= count)
+
     def count_prompt(self, body: Mapping[str, Any]) -> int:
         """Return the length of the prompt of a request body in tokens (words)."""
         return len(_render(body).split())
@@ -207,7 +218,7 @@ class FakeServer:
         app = web.Application(middlewares=[self._guard], client_max_size=2**26)
         app.add_routes(self._routes())
         self._runner = web.AppRunner(
-            app, handler_cancellation=True, shutdown_timeout=0.0
+            app, access_log=None, handler_cancellation=True, shutdown_timeout=0.0
         )
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True)

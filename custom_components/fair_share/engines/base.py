@@ -205,6 +205,13 @@ class ContextOverflowError(EngineError):
         self.context_tokens = context_tokens
 
 
+class PoolExhaustedError(ContextOverflowError):
+    """The pool of context that all streams share ran out while they were running.
+
+    Every stream on it dies, also one that would have fitted on its own.
+    """
+
+
 class ClientFaultError(EngineError):
     """The request itself was refused or makes this server fail."""
 

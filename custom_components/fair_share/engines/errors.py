@@ -18,6 +18,7 @@ from .base import (
     ContextOverflowError,
     EngineError,
     LoadingError,
+    PoolExhaustedError,
     ServerFaultError,
 )
 
@@ -37,6 +38,7 @@ _OVERFLOW_PHRASES = (
     "exceeds context",
     "context window",
 )
+_EXHAUSTED_PHRASE = "context size has been exceeded"
 _LOADING_PHRASES = ("loading model", "model is loading", "model is still loading")
 _PICTURE_PHRASES = (
     "image input is not supported",
@@ -127,6 +129,8 @@ def error_from_status(
 def error_from_stream(body: ErrorBody, redactor: Redactor) -> EngineError:
     """Return the error for an error object inside a stream."""
     status = body.status or HTTPStatus.INTERNAL_SERVER_ERROR
+    if _EXHAUSTED_PHRASE in body.message.lower():
+        return PoolExhaustedError(redactor.clean(body.message), status=status)
     return _typed(status, body, redactor.clean(body.message))
 
 
