@@ -12,6 +12,7 @@ SUBENTRY_AGENT: Final = "agent"
 # Keys of subentry data. All values are stored flat, whatever sections a form has.
 CONF_KIND: Final = "kind"
 CONF_SLOTS: Final = "slots"
+CONF_MEMORY: Final = "memory"
 CONF_PERSON_ID: Final = "person_id"
 CONF_PERSONS: Final = "persons"
 CONF_USER_IDS: Final = "user_ids"
@@ -34,6 +35,10 @@ CONF_QUEUE_LIMIT_CLASS: Final = "queue_limit_class"
 CONF_COST_UNCACHED: Final = "cost_uncached_prompt"
 CONF_COST_CACHED: Final = "cost_cached_prompt"
 CONF_COST_OUTPUT: Final = "cost_output"
+
+# Values of CONF_MEMORY: what the slots of a server have that does not tell.
+MEMORY_SHARED: Final = "shared"
+MEMORY_SEPARATE: Final = "separate"
 
 # Built-in members of every household.
 GUEST_ID: Final = "guest"

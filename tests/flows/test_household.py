@@ -29,16 +29,16 @@ async def test_a_household_is_founded_with_a_server_its_persons_and_an_agent(
     result = await go_on(
         hass, result, {"url": llama.url.removeprefix("http://") + "/v1/"}
     )
-    assert (result["step_id"], fields(result)) == ("server", {})
+    assert (result["step_id"], shown(result)) == ("server", {"memory": "shared"})
     assert result["description_placeholders"] == {
         "kind": "llama.cpp",
         "model": "fake-model",
         "slots": "2",
         "context": "4096",
-        "memory": "each answer has its own",
+        "memory": "not known",
     }
 
-    result = await go_on(hass, result, {})
+    result = await go_on(hass, result, {"memory": "separate"})
     assert result["step_id"] == "members"
     assert shown(result) == {"persons": ["person.anna", "person.ben"]}
 
@@ -63,7 +63,12 @@ async def test_a_household_is_founded_with_a_server_its_persons_and_an_agent(
             "server",
             f"fake-model (127.0.0.1:{llama.port})",
             llama.url,
-            {"url": llama.url, "kind": "llama_cpp", "model": "fake-model"},
+            {
+                "url": llama.url,
+                "kind": "llama_cpp",
+                "model": "fake-model",
+                "memory": "separate",
+            },
         ),
         (
             "member",
@@ -196,10 +201,17 @@ async def test_the_key_is_kept_with_the_server(
     assert server.data["api_key"] == "secret"
 
 
-async def test_a_server_that_shares_its_memory_says_so(hass: HomeAssistant) -> None:
-    async with FakeServer("llama_cpp", slots=2, kv_tokens=4096) as server:
+@pytest.mark.parametrize(
+    ("kind", "memory"),
+    [("llama_cpp", "each answer has its own"), ("vllm", "shared by all answers")],
+)
+async def test_a_server_whose_memory_is_known_says_so(
+    hass: HomeAssistant, kind: str, memory: str
+) -> None:
+    async with FakeServer(kind, slots=1) as server:
         result = await go_on(hass, await found(hass), {"url": server.url})
-    assert result["description_placeholders"]["memory"] == "shared by all answers"
+    assert "memory" not in fields(result)
+    assert result["description_placeholders"]["memory"] == memory
 
 
 async def test_what_a_server_does_not_tell_is_asked_for(hass: HomeAssistant) -> None:
@@ -237,6 +249,8 @@ async def test_a_loading_server_is_waited_for(
     result = await go_on(hass, result)
     assert result["type"] is FlowResultType.SHOW_PROGRESS
 
+    # Once by the dialog, once by the waiting, once again because it still loads.
+    await llama.wait_requests(3)
     async with progress(hass):
         llama.loading = False
     result = await go_on(hass, result)

@@ -113,7 +113,12 @@ async def test_a_server_moves_to_another_address(
         moved.url,
         f"new (127.0.0.1:{moved.port})",
     )
-    assert changed.data == {"url": moved.url, "kind": "llama_cpp", "model": "new"}
+    assert changed.data == {
+        "url": moved.url,
+        "kind": "llama_cpp",
+        "model": "new",
+        "memory": "shared",
+    }
 
 
 async def test_a_stored_key_is_kept_unless_another_is_given(

@@ -4,8 +4,8 @@ from homeassistant.core import HomeAssistant
 from homeassistant.helpers.translation import async_get_translations
 from yarl import URL
 
-from ..const import DOMAIN
-from ..engines.base import Capabilities
+from ..const import DOMAIN, MEMORY_SEPARATE, MEMORY_SHARED
+from ..engines.base import Capabilities, EngineKind
 
 
 def short_model(model: str) -> str:
@@ -40,7 +40,15 @@ async def async_describe(hass: HomeAssistant, found: Capabilities) -> dict[str, 
     }
 
 
+def hides_memory(found: Capabilities) -> bool:
+    """Tell whether the server keeps to itself if its slots share their memory.
+
+    llama.cpp's does; what the probe says is then only what is certain.
+    """
+    return found.kind is EngineKind.LLAMA_CPP and found.kv_tokens is not None
+
+
 def _memory(found: Capabilities) -> str:
-    if found.kv_tokens is not None:
-        return "shared"
-    return "unknown" if found.slots is None else "separate"
+    if hides_memory(found) or (found.slots is None and found.kv_tokens is None):
+        return "unknown"
+    return MEMORY_SEPARATE if found.kv_tokens is None else MEMORY_SHARED

@@ -33,11 +33,9 @@ MAX_WEIGHT = 100.0
 _MIN_WEIGHT = 0.1
 
 
-def whole_number(minimum: int, unit: str | None = None) -> vol.All[Any]:
+def whole_number(minimum: int) -> vol.All[Any]:
     """Return a box for a whole number."""
     config = NumberSelectorConfig(min=minimum, step=1, mode=NumberSelectorMode.BOX)
-    if unit is not None:
-        config["unit_of_measurement"] = unit
     return vol.All(NumberSelector(config), vol.Coerce(int))
 
 

@@ -4,6 +4,7 @@ A dialog asks for the address in a step of its own name, then come ``loading`` (
 while the server loads its model) and ``server`` (what was found).
 """
 
+from abc import abstractmethod
 import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,12 +27,19 @@ from homeassistant.helpers.selector import (
 )
 import voluptuous as vol
 
-from ..const import CONF_CONTEXT_TOKENS, CONF_KIND, CONF_SLOTS
+from ..const import (
+    CONF_CONTEXT_TOKENS,
+    CONF_KIND,
+    CONF_MEMORY,
+    CONF_SLOTS,
+    MEMORY_SEPARATE,
+    MEMORY_SHARED,
+)
 from ..engines.base import EngineError, InvalidAddressError, LoadingError
 from ..engines.probe import FoundServer
 from .connect import Connection, async_find, async_wait_until_loaded, error_key
-from .found import async_describe, server_title
-from .schemas import Fields, whole_number
+from .found import async_describe, hides_memory, server_title
+from .schemas import Fields, choice, whole_number
 
 _KEY = TextSelector(
     TextSelectorConfig(type=TextSelectorType.PASSWORD, autocomplete="off")
@@ -66,9 +74,9 @@ class ServerSteps[ContextT: FlowContext, ResultT: FlowResult[Any, Any], HandlerT
     _failure: EngineError | None = None
     _found: FoundServer
 
+    @abstractmethod
     async def _async_server_ready(self, data: dict[str, Any], title: str) -> ResultT:
         """Go on with the data and the title of a server that answers."""
-        raise NotImplementedError
 
     async def _async_ask_address(
         self, step_id: str, user_input: dict[str, Any] | None
@@ -175,6 +183,10 @@ class ServerSteps[ContextT: FlowContext, ResultT: FlowResult[Any, Any], HandlerT
             fields[
                 vol.Required(CONF_CONTEXT_TOKENS, default=_LIKELY_CONTEXT_TOKENS)
             ] = whole_number(1)
+        if hides_memory(found):
+            fields[vol.Required(CONF_MEMORY, default=MEMORY_SHARED)] = choice(
+                (MEMORY_SHARED, MEMORY_SEPARATE), CONF_MEMORY
+            )
         return vol.Schema(fields)
 
     def _server_data(self, user_input: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,14 @@ from homeassistant.helpers.aiohttp_client import async_get_clientsession
 
 from ..admission.model import ServerCapacity
 from ..admission.queue import AdmissionQueue
-from ..const import CONF_CONTEXT_TOKENS, CONF_KIND, CONF_SLOTS, SUBENTRY_SERVER
+from ..const import (
+    CONF_CONTEXT_TOKENS,
+    CONF_KIND,
+    CONF_MEMORY,
+    CONF_SLOTS,
+    MEMORY_SEPARATE,
+    SUBENTRY_SERVER,
+)
 from ..engines.base import (
     AuthError,
     BusyError,
@@ -103,12 +110,13 @@ class WatchedServer:
             return None
         declared_slots = self.subentry.data.get(CONF_SLOTS)
         declared_context = self.subentry.data.get(CONF_CONTEXT_TOKENS)
+        own_memory = self.subentry.data.get(CONF_MEMORY) == MEMORY_SEPARATE
         return ServerCapacity(
             server_id=self.subentry.subentry_id,
             slots=_smallest(declared_slots, known.slots) or 1,
             context_tokens=_smallest(declared_context, known.context_tokens)
             or _FALLBACK_CONTEXT_TOKENS,
-            kv_tokens=known.kv_tokens,
+            kv_tokens=None if own_memory else known.kv_tokens,
             block_tokens=known.block_tokens,
             survives_exhaustion=known.survives_exhaustion,
         )
