@@ -1,6 +1,7 @@
 """A house with an agent on a fake server, and ways to talk to it."""
 
-from collections.abc import AsyncIterator, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -120,6 +121,12 @@ class House:
         """Return what the chat log holds of the conversation, without the system's."""
         assert result.conversation_id is not None
         return self.hass.data[DATA_CHAT_LOGS][result.conversation_id].content[1:]
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Let the loop turn until something is so; fail if it never is."""
+        async with asyncio.timeout(5):
+            while not condition():  # noqa: ASYNC110 - nothing tells when it is so
+                await asyncio.sleep(0)
 
     def is_at_rest(self) -> bool:
         """Whether nothing waits and nothing runs, here and on the server."""

@@ -275,7 +275,7 @@ async def test_a_call_of_an_answer_that_breaks_off_is_not_made(house: House) -> 
     "printed",
     [
         f'{{"name": "{TURN_ON}", "arguments": {{"name": "lamp"}}}}',
-        f'<tool_call>{{"name": "{TURN_ON}", "arguments": {{"name": "lamp"}}}}</tool_call>',
+        f'<tool_call>{{"name": "{TURN_ON}", "arguments": {{"name": "lamp"}}}}</tool',
         f'```json\n{{"name": "{TURN_ON}", "parameters": {{"name": "lamp"}}}}\n```',
         f'[TOOL_CALLS][{{"name": "{TURN_ON}", "arguments": {{"name": "lamp"}}}}]',
         f'{TURN_ON}(name="lamp")',

@@ -73,7 +73,7 @@ def build(
     system, note = split_system(text)
     numbers = [i for i, c in enumerate(contents) if isinstance(c, UserContent)]
     if numbers:
-        notes.setdefault(numbers[-1], note)
+        notes[numbers[-1]] = note
     turns = _turns(contents, notes, images or {})
     return Prompt(
         ({"role": "system", "content": system},) if system else (), tuple(turns)

@@ -1,0 +1,190 @@
+"""The conversation entity: what Home Assistant sees of an agent."""
+
+from typing import Any
+
+from homeassistant.components import conversation
+from homeassistant.components.conversation import Attachment, trace
+from homeassistant.components.conversation.chat_log import UserContent
+from homeassistant.core import HomeAssistant
+from homeassistant.helpers import chat_session, device_registry as dr
+import pytest
+
+from tests.agents.conftest import AGENT, API, House, is_error, speech
+from tests.common import agent, subentry
+from tests.fake_server import answer
+
+
+def features(house: House, agent_id: str = AGENT) -> int:
+    state = house.hass.states.get(agent_id)
+    assert state is not None
+    number = state.attributes["supported_features"]
+    assert isinstance(number, int)
+    return number
+
+
+async def test_an_agent_answers_in_any_language_and_streams(house: House) -> None:
+    """See hass-agent-llm #1."""
+    entity = conversation.async_get_agent(house.hass, AGENT)
+    assert isinstance(entity, conversation.ConversationEntity)
+    assert entity.supported_languages == "*"
+    assert entity.supports_streaming
+
+
+async def test_an_agent_has_a_device_of_its_own(house: House) -> None:
+    device = dr.async_get(house.hass).async_get_device_by_identifier(
+        ("fair_share", "agent"), house.entry.entry_id
+    )
+    assert device is not None
+    assert (device.name, device.entry_type) == ("Fair Share", "service")
+    assert device.via_device_id is not None
+
+
+async def test_only_an_agent_with_tools_controls_the_house(house: House) -> None:
+    control = conversation.ConversationEntityFeature.CONTROL
+    assert features(house) == control
+    house.hass.config_entries.async_update_subentry(
+        house.entry, house.entry.subentries["agent"], data={"prompt": "Be long."}
+    )
+    await house.hass.async_block_till_done()
+    assert features(house) == 0
+    await house.say()
+    assert house.sent_messages()[0]["content"] == "Be long."
+
+
+async def test_an_agent_that_is_added_answers_at_once(house: House) -> None:
+    new = subentry(agent("second", prompt="Be funny.") | {"title": "Clown"})
+    house.hass.config_entries.async_add_subentry(house.entry, new)
+    await house.hass.async_block_till_done()
+    assert speech(await house.say(agent_id="conversation.clown"))
+    assert house.sent_messages()[0]["content"] == "Be funny."
+
+
+async def test_an_agent_that_is_removed_is_gone(house: House) -> None:
+    house.hass.config_entries.async_remove_subentry(house.entry, "agent")
+    await house.hass.async_block_till_done()
+    assert house.hass.states.get(AGENT) is None
+
+
+async def test_an_agent_is_renamed_with_its_subentry(house: House) -> None:
+    house.hass.config_entries.async_update_subentry(
+        house.entry, house.entry.subentries["agent"], title="Butler"
+    )
+    await house.hass.async_block_till_done()
+    device = dr.async_get(house.hass).async_get_device_by_identifier(
+        ("fair_share", "agent"), house.entry.entry_id
+    )
+    assert device is not None
+    assert device.name == "Butler"
+
+
+async def test_the_household_unloads_with_its_agents(house: House) -> None:
+    assert await house.hass.config_entries.async_unload(house.entry.entry_id)
+    state = house.hass.states.get(AGENT)
+    assert state is not None
+    assert state.state == "unavailable"
+
+
+async def test_what_speaks_through_a_satellite_is_charged_to_its_owner_as_voice(
+    house: House,
+) -> None:
+    await house.say(user_id=None, device_id="d_kitchen")
+    assert [r.class_id for r in house.household.records()] == ["kitchen/voice"]
+
+
+async def test_what_nobody_knows_is_a_guests(house: House) -> None:
+    await house.say(user_id=None)
+    (record,) = house.household.records()
+    assert record.class_id == "guest/direct/chat"
+
+
+async def test_the_trace_tells_the_tokens(house: House) -> None:
+    house.server.script(answer("one", " two", cached=3))
+    await house.say()
+    (latest,) = trace.async_get_traces()[-1:]
+    details = [event["data"] for event in latest.as_dict()["events"]]
+    (stats,) = [data["stats"] for data in details if data and "stats" in data]
+    prompt = house.server.count_prompt(house.sent[0])
+    assert stats == {
+        "input_tokens": prompt,
+        "cached_input_tokens": 3,
+        "output_tokens": 2,
+    }
+
+
+async def test_tools_that_are_gone_are_told(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    house.hass.config_entries.async_update_subentry(
+        house.entry, house.entry.subentries["agent"], data={"llm_hass_api": ["gone"]}
+    )
+    await house.hass.async_block_till_done()
+    result = await house.say()
+    assert is_error(result)
+    assert house.sent == []
+
+
+class TestWithSettings:
+    @pytest.fixture
+    def agent_data(self) -> dict[str, Any]:
+        return {
+            "llm_hass_api": [API],
+            "output_tokens": 100.0,
+            "temperature": 0.5,
+            "model": "another-model",
+            "workload": "task",
+        }
+
+    @pytest.fixture
+    def member_data(self) -> dict[str, Any]:
+        return {"output_tokens": 40}
+
+    async def test_settings_and_limits_go_to_the_server(self, house: House) -> None:
+        await house.say()
+        (body,) = house.sent
+        assert body["max_tokens"] == 40
+        assert body["temperature"] == 0.5
+        assert body["model"] == "another-model"
+        assert house.household.records()[0].class_id == "anna/direct/task"
+
+
+class TestPictures:
+    async def _show(
+        self, house: House, path: Any, mime_type: str = "image/png"
+    ) -> conversation.ConversationResult:
+        picture = Attachment("media-source://a", mime_type, path)
+        with (
+            chat_session.async_get_chat_session(house.hass) as session,
+            conversation.async_get_chat_log(house.hass, session) as chat_log,
+        ):
+            chat_log.async_add_user_content(UserContent("what is this?", [picture]))
+            return await house.say("what is this?", session.conversation_id)
+
+    async def test_a_server_that_sees_gets_them(
+        self, hass: HomeAssistant, house: House, tmp_path: Any
+    ) -> None:
+        house.server.vision = True
+        assert await hass.config_entries.async_reload(house.entry.entry_id)
+        path = tmp_path / "a.png"
+        path.write_bytes(b"png")
+        assert not is_error(await self._show(house, path))
+        text, image = house.sent_messages()[-1]["content"]
+        assert text["text"].endswith("what is this?")
+        assert image["image_url"]["url"] == "data:image/png;base64,cG5n"
+
+    async def test_a_server_that_does_not_see_is_told_before_anything_is_sent(
+        self, house: House, tmp_path: Any
+    ) -> None:
+        """See home-assistant/core #180168."""
+        result = await self._show(house, tmp_path / "a.png")
+        assert speech(result) == "The language model cannot look at images."
+        assert house.sent == []
+
+    async def test_what_is_no_picture_or_gone_is_told(
+        self, hass: HomeAssistant, house: House, tmp_path: Any
+    ) -> None:
+        house.server.vision = True
+        assert await hass.config_entries.async_reload(house.entry.entry_id)
+        result = await self._show(house, tmp_path / "a.pdf", "application/pdf")
+        assert speech(result) == "I can only look at images."
+        result = await self._show(house, tmp_path / "gone.png")
+        assert speech(result) == "The attached image could not be read."
