@@ -1,6 +1,8 @@
 """A running household with a fake server, and ways to use it."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 
 from freezegun.api import FrozenDateTimeFactory
 from homeassistant.config_entries import ConfigEntry
@@ -11,11 +13,12 @@ import pytest
 from pytest_homeassistant_custom_component.common import async_fire_time_changed
 
 from custom_components.fair_share.admission.model import Workload
+from custom_components.fair_share.admission.status import RequestStatus
 from custom_components.fair_share.engines.base import Delta, GenerationRequest
 from custom_components.fair_share.household.generation import Ask
 from custom_components.fair_share.household.runtime import Household
 from tests.common import device, household_entry, member, server, set_up
-from tests.fake_server import FakeServer
+from tests.fake_server import FakeServer, answer
 
 type Talk = Callable[..., Awaitable[list[Delta]]]
 type Elapse = Callable[[float], Awaitable[None]]
@@ -66,9 +69,14 @@ def talk(hass: HomeAssistant, household: Household) -> Talk:
     """Let a user ask something, and return what was answered."""
 
     async def talk(
-        user_id: str | None, text: str = "hello", device_id: str | None = None
+        user_id: str | None,
+        text: str = "hello",
+        *,
+        device_id: str | None = None,
+        context: Context | None = None,
     ) -> list[Delta]:
-        asker = household.identity.resolve(Context(user_id=user_id), device_id, None)
+        context = context or Context(user_id=user_id)
+        asker = household.identity.resolve(context, device_id, None)
         request = GenerationRequest(
             [{"role": "user", "content": text}], max_output_tokens=64
         )
@@ -79,6 +87,49 @@ def talk(hass: HomeAssistant, household: Household) -> Talk:
         return answer
 
     return talk
+
+
+@dataclass
+class Talking:
+    """Answers that are held until they may end."""
+
+    gate: asyncio.Event
+    tasks: list[asyncio.Task[list[Delta]]]
+
+    async def end(self) -> None:
+        """Let them all end."""
+        self.gate.set()
+        await asyncio.gather(*self.tasks)
+
+
+@pytest.fixture
+async def two_talk(
+    hass: HomeAssistant, llama: FakeServer, household: Household, talk: Talk
+) -> Talking:
+    """Anna and Ben hold both slots, each after one token, and Anna waits once more."""
+    gate = asyncio.Event()
+    llama.default = answer("one", gate, " two")
+    tasks = []
+    for user, waiting, running in (
+        ("user_anna", 0, 1),
+        ("user_ben", 0, 2),
+        ("user_anna", 1, 2),
+    ):
+        tasks.append(hass.async_create_background_task(talk(user), f"talk {user}"))
+        await until(lambda r=running: len(streaming(household)) == r)
+        await until(lambda w=waiting: household.status().waiting == w)
+    return Talking(gate, tasks)
+
+
+def streaming(household: Household) -> list[RequestStatus]:
+    """Return the requests that have got their first token."""
+    return [r for r in household.status().requests if r.output_tokens]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let everything else go on until the condition holds."""
+    while not condition():  # noqa: ASYNC110 - many different things are awaited so
+        await asyncio.sleep(0)
 
 
 @pytest.fixture

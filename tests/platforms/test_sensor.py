@@ -1,6 +1,5 @@
 """What the sensors show, and when they are written."""
 
-import asyncio
 from collections.abc import Iterator
 from copy import deepcopy
 from datetime import datetime
@@ -33,9 +32,7 @@ from custom_components.fair_share.engines.base import (
 from custom_components.fair_share.household.runtime import Household
 from tests.common import household_entry, member, server, set_up
 from tests.fake_server import FakeServer, answer
-from tests.platforms.conftest import Elapse, Sensor, Show, Talk
-
-type Talking = tuple[asyncio.Event, list[asyncio.Task[object]]]
+from tests.platforms.conftest import Elapse, Sensor, Show, Talk, Talking
 
 
 async def use(entry: ConfigEntry[Household], tokens: int) -> None:
@@ -53,20 +50,6 @@ def all_enabled() -> Iterator[None]:
     """Enable also what is disabled by default."""
     with patch.object(Entity, "entity_registry_enabled_default", new=True):
         yield
-
-
-@pytest.fixture
-async def two_talk(hass: HomeAssistant, llama: FakeServer, talk: Talk) -> Talking:
-    """Anna and Ben hold both slots until the event is set, and Anna asks once more."""
-    gate = asyncio.Event()
-    llama.default = answer("one", gate, " two")
-    tasks = [
-        hass.async_create_background_task(talk(user), f"talk {user}")
-        for user in ("user_anna", "user_ben", "user_anna")
-    ]
-    await llama.wait_chats(3)  # the first was the probe of the server
-    await hass.async_block_till_done()
-    return gate, tasks
 
 
 @pytest.mark.usefixtures("entry")
@@ -152,7 +135,6 @@ async def test_who_waits_and_who_runs_is_shown(
     show: Show,
     elapse: Elapse,
 ) -> None:
-    gate, tasks = two_talk
     await elapse(5)
 
     assert show("household_entry_running") == "2"
@@ -161,8 +143,7 @@ async def test_who_waits_and_who_runs_is_shown(
     assert show("ben_queue_depth") == "0"
     assert show("server_slots_used") == "2"
 
-    gate.set()
-    await asyncio.gather(*tasks)
+    await two_talk.end()
     await elapse(6)
     assert show("household_entry_running") == "0"
     assert show("household_entry_queue_depth") == "0"
@@ -175,10 +156,8 @@ async def test_the_last_wait_and_time_to_first_token_are_shown(
     show: Show,
     elapse: Elapse,
 ) -> None:
-    gate, tasks = two_talk
     await elapse(3)
-    gate.set()
-    await asyncio.gather(*tasks)
+    await two_talk.end()
     await elapse(6)
     assert float(show("anna_last_wait")) == pytest.approx(3)
     assert float(show("anna_last_ttft")) == pytest.approx(3)

@@ -1,0 +1,259 @@
+"""What the actions answer."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from homeassistant.config_entries import ConfigEntry
+from homeassistant.core import HomeAssistant
+from homeassistant.exceptions import ServiceValidationError
+from homeassistant.setup import async_setup_component
+from homeassistant.util.yaml import load_yaml_dict
+import pytest
+
+from custom_components import fair_share
+from custom_components.fair_share.household.runtime import Household
+from tests.common import ENTRY_ID, household_entry, server, set_up
+from tests.fake_server import FakeServer, answer
+from tests.platforms.conftest import Elapse, Talk, Talking
+
+PACKAGE = Path(fair_share.__file__).parent
+ACTIONS = ["get_queue", "get_usage"]
+
+
+async def ask(hass: HomeAssistant, action: str, **data: str) -> dict[str, Any]:
+    """Call an action, and check that its answer is plain JSON."""
+    response = await hass.services.async_call(
+        "fair_share", action, data, blocking=True, return_response=True
+    )
+    return json.loads(json.dumps(response, allow_nan=False))
+
+
+def by_id(items: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {item["id"]: item for item in items}
+
+
+# ---- usage -------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("entry")
+async def test_everybody_is_in_the_usage_also_before_they_asked(
+    hass: HomeAssistant,
+) -> None:
+    usage = await ask(hass, "get_usage")
+    assert {(m["id"], m["name"], m["kind"]) for m in usage["members"]} == {
+        ("guest", "Guests", "guest"),
+        ("shared", "Shared", "shared"),
+        ("anna", "Anna", "person"),
+        ("ben", "Ben", "person"),
+    }
+    assert usage["household"]["tokens"] == 0
+    anna = by_id(usage["members"])["anna"]
+    assert anna["last_request"] is None
+    assert anna["share_observed"] is None
+    assert anna["share_entitled"] is None
+
+
+async def test_tokens_and_charge_are_told_by_member_and_device(
+    hass: HomeAssistant, llama: FakeServer, talk: Talk
+) -> None:
+    llama.default = answer("a", "b", "c", cached=1)
+    await talk("user_anna", "two words", device_id="d_phone")
+
+    usage = await ask(hass, "get_usage")
+
+    anna = by_id(usage["members"])["anna"]
+    used = {
+        "tokens": 6,
+        "prompt_tokens": 3,
+        "cached_tokens": 1,
+        "output_tokens": 3,
+        "charge": 8.1,  # 2 new of the prompt, 1 from the cache, 3 written
+        "requests": 1,
+        "rejected": 0,
+        "preemptions": 0,
+        "waiting": 0,
+        "running": 0,
+    }
+    assert used.items() <= anna.items()
+    assert used.items() <= usage["household"].items()
+    sources = by_id(anna["sources"])
+    assert sources["phone"]["kind"] == "device"
+    assert used.items() <= sources["phone"].items()
+    assert sources["anna/direct"]["kind"] == "direct"
+    assert sources["anna/direct"]["tokens"] == 0
+
+
+async def test_the_quota_is_told_with_what_is_left(
+    hass: HomeAssistant, talk: Talk
+) -> None:
+    await talk("user_anna")
+    quota = by_id((await ask(hass, "get_usage"))["members"])["anna"]["quota"]
+    assert quota["window"] == "day"
+    assert quota["used_tokens"] == 6
+    assert quota["limit_tokens"] == 100
+    assert quota["remaining_tokens"] == 94
+    assert quota["started_at"] < quota["resets_at"]
+
+
+async def test_shares_are_compared_among_those_who_asked(
+    hass: HomeAssistant, talk: Talk
+) -> None:
+    await talk("user_anna")
+    await talk("user_ben")  # has twice the weight
+
+    members = by_id((await ask(hass, "get_usage"))["members"])
+
+    assert members["anna"]["share_observed"] == 0.5
+    assert members["anna"]["share_entitled"] == pytest.approx(1 / 3, abs=1e-4)
+    assert members["ben"]["share_entitled"] == pytest.approx(2 / 3, abs=1e-4)
+    assert members["guest"]["share_observed"] == 0
+    assert members["guest"]["share_entitled"] is None
+
+
+async def test_the_last_request_is_told(
+    hass: HomeAssistant, llama: FakeServer, talk: Talk
+) -> None:
+    await talk("user_anna")
+    last = by_id((await ask(hass, "get_usage"))["members"])["anna"]["last_request"]
+    assert last == {
+        "outcome": "finished",
+        "workload": "chat",
+        "server": f"fake-model ({llama.url.removeprefix('http://')})",
+        "wait_s": 0,
+        "ttft_s": 0,
+        "duration_s": 0,
+        "tokens": 6,
+        "prompt_tokens": 2,
+        "cached_tokens": 0,
+        "output_tokens": 4,
+        "charge": 10,
+        "estimated": False,
+    }
+
+
+async def test_an_automation_is_told_as_itself(
+    hass: HomeAssistant, household: Household, talk: Talk
+) -> None:
+    hass.states.async_set("automation.night", "on", {"friendly_name": "Good night"})
+    state = hass.states.get("automation.night")
+    assert state is not None
+    await talk(None, context=state.context)
+
+    shared = by_id((await ask(hass, "get_usage"))["members"])["shared"]
+
+    source = by_id(shared["sources"])["shared/automation.night"]
+    assert source["name"] == "Good night"
+    assert source["kind"] == "automation"
+    assert source["tokens"] == 6
+
+
+async def test_accounts_from_before_a_restart_are_told(
+    hass: HomeAssistant, entry: ConfigEntry, talk: Talk
+) -> None:
+    hass.states.async_set("automation.night", "on")
+    state = hass.states.get("automation.night")
+    assert state is not None
+    await talk(None, context=state.context)
+    assert await hass.config_entries.async_reload(entry.entry_id)
+    usage = await ask(hass, "get_usage")
+    assert by_id(usage["members"])["shared"]["tokens"] == 6
+
+
+# ---- queue -------------------------------------------------------------------------
+
+
+async def test_an_empty_queue_is_told_with_its_servers(
+    hass: HomeAssistant, entry: ConfigEntry, llama: FakeServer
+) -> None:
+    queue = await ask(hass, "get_queue")
+    assert queue["waiting"] == queue["running"] == 0
+    assert queue["requests"] == []
+    assert queue["fairness_gap"] == 0
+    assert queue["servers"] == [
+        {
+            "id": "server",
+            "name": entry.subentries["server"].title,
+            "state": "ready",
+            "slots": 2,
+            "running": 0,
+            "context_tokens": 4096,
+            "kv_tokens": 4096,
+            "kv_committed_tokens": 0,
+        }
+    ]
+
+
+async def test_who_waits_is_told_with_the_reason(
+    hass: HomeAssistant, two_talk: Talking, elapse: Elapse
+) -> None:
+    await elapse(2)
+
+    queue = await ask(hass, "get_queue")
+
+    assert queue["waiting"] == 1
+    assert queue["running"] == 2
+    assert [
+        (request["state"], request["member"], request["source"], request["server"])
+        for request in queue["requests"]
+    ] == [
+        ("running", "Anna", "Anna", queue["servers"][0]["name"]),
+        ("running", "Ben", "Ben", queue["servers"][0]["name"]),
+        ("waiting", "Anna", "Anna", None),
+    ]
+    waiting = queue["requests"][2]
+    assert waiting["reason"] == "no_slot"
+    assert waiting["workload"] == "chat"
+    assert waiting["waited_s"] == 2
+    assert waiting["prompt_tokens"] == 2
+    assert queue["requests"][0]["output_tokens"] == 1
+    assert queue["servers"][0]["running"] == 2
+
+    await two_talk.end()
+
+
+async def test_a_server_that_was_never_there_has_unknown_sizes(
+    hass: HomeAssistant,
+) -> None:
+    await set_up(hass, household_entry(server("http://127.0.0.1:1")))
+    nowhere = (await ask(hass, "get_queue"))["servers"][0]
+    assert nowhere["state"] == "unreachable"
+    assert nowhere["slots"] is None
+    assert nowhere["running"] == 0
+
+
+# ---- calling -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+async def test_the_household_can_be_named(
+    hass: HomeAssistant, entry: ConfigEntry, action: str
+) -> None:
+    named = await ask(hass, action, config_entry_id=ENTRY_ID)
+    assert named == await ask(hass, action)
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+async def test_a_household_that_is_not_there_is_a_mistake_of_the_caller(
+    hass: HomeAssistant, entry: ConfigEntry, action: str
+) -> None:
+    with pytest.raises(ServiceValidationError):
+        await ask(hass, action, config_entry_id="nowhere")
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+async def test_an_action_exists_without_a_household_and_says_so(
+    hass: HomeAssistant, action: str
+) -> None:
+    assert await async_setup_component(hass, "fair_share", {})
+    with pytest.raises(ServiceValidationError):
+        await ask(hass, action)
+
+
+def test_every_action_has_fields_texts_and_an_icon() -> None:
+    fields = load_yaml_dict(str(PACKAGE / "services.yaml"))
+    texts = json.loads((PACKAGE / "translations" / "en.json").read_text())["services"]
+    icons = json.loads((PACKAGE / "icons.json").read_text())["services"]
+    assert sorted(fields) == sorted(texts) == sorted(icons) == ACTIONS
+    for action in ACTIONS:
+        assert set(fields[action]["fields"]) == set(texts[action]["fields"])
