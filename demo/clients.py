@@ -13,6 +13,7 @@ from .texts import CHAT_QUESTIONS, VOICE_COMMANDS, long_text
 
 _VOICE_INTERVAL_S = 5.0
 _THINKING_S = 1.0
+_SETTLING_S = 2.0  # until the others have begun
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ async def chat(client: Client) -> None:
 
 async def summarise(client: Client, outstanding: int) -> None:
     """Have so many long texts summarised at any time, one after the other."""
+    await asyncio.sleep(_SETTLING_S)
     numbers = count(1)
 
     async def one_after_the_other() -> None:

@@ -30,6 +30,7 @@ class RunningHomeAssistant:
     url: str
     process: asyncio.subprocess.Process
     log: Path
+    storage: Path
 
 
 @asynccontextmanager
@@ -60,7 +61,9 @@ async def running_home_assistant(
             start_new_session=True,
         )
     try:
-        running = RunningHomeAssistant(f"http://{HOST}:{port}", process, log)
+        running = RunningHomeAssistant(
+            f"http://{HOST}:{port}", process, log, config / ".storage"
+        )
         await _wait_until_it_answers(running)
         yield running
     finally:

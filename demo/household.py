@@ -4,6 +4,8 @@ from dataclasses import asdict, dataclass
 import json
 from pathlib import Path
 
+from .people import CHILD, GUEST
+
 
 @dataclass(frozen=True, slots=True)
 class Household:
@@ -17,11 +19,29 @@ class Household:
     server_url: str
     node_ids: dict[str, str]
     satellite_device_id: str
+    agent_entity_id: str
     summaries_pipeline_id: str
 
     def save(self, folder: Path) -> None:
-        """Remember it; only a household that is complete is ever saved."""
+        """Remember it for the next run."""
         _file(folder).write_text(json.dumps(asdict(self), indent=2), encoding="utf-8")
+
+    def is_written(self, storage: Path) -> bool:
+        """Return whether Home Assistant has written all of it into its own files.
+
+        It does so seconds after a change, each file in its own time.
+        """
+        evidence = {
+            "auth_provider.homeassistant": GUEST.username,
+            "person": CHILD.name,
+            "core.config_entries": self.server_url,
+            "core.device_registry": self.satellite_device_id,
+            "core.entity_registry": self.agent_entity_id,
+            "assist_pipeline.pipelines": self.agent_entity_id,
+        }
+        return all(
+            _holds(storage / name, f'"{text}"') for name, text in evidence.items()
+        )
 
 
 def load_household(folder: Path) -> Household | None:
@@ -34,3 +54,10 @@ def load_household(folder: Path) -> Household | None:
 
 def _file(folder: Path) -> Path:
     return folder / "household.json"
+
+
+def _holds(file: Path, text: str) -> bool:
+    try:
+        return text in file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return False

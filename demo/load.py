@@ -96,7 +96,10 @@ def _first(error: Exception) -> Exception:
 
 
 async def _show(books: Bookkeeper) -> None:
-    with Live(console=console(to_stderr=True), auto_refresh=False) as live:
+    screen = console(to_stderr=True)
+    if not screen.is_terminal:
+        return
+    with Live(console=screen, auto_refresh=False, transient=True) as live:
         while True:
             await books.refresh()
             table = load_table(books.tallies, "The household so far")

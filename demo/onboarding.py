@@ -107,7 +107,8 @@ async def _complete(
     agent_id = _find(subentries, "agent")
     await _shorten_answers(api, entry_id, agent_id, server)
     summaries_id = await _add_summaries(api, connection, entry_id, agent_id)
-    await prefer_agent(connection, await _entity_of(connection, agent_id))
+    agent_entity_id = await _entity_of(connection, agent_id)
+    await prefer_agent(connection, agent_entity_id)
     return Household(
         entry_id=entry_id,
         server_id=next(
@@ -120,6 +121,7 @@ async def _complete(
             GUEST.username: "guest",
         },
         satellite_device_id=device_id,
+        agent_entity_id=agent_entity_id,
         summaries_pipeline_id=await add_pipeline(
             connection, await _entity_of(connection, summaries_id)
         ),

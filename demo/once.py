@@ -97,7 +97,7 @@ def _cells(asker: Person, asked: _Asked) -> dict[str, str]:
     return {
         "who": asker.name,
         "wait": seconds(wait_s),
-        "first token": seconds(ttft_s),
+        "TTFT": seconds(ttft_s),
         "tokens in": f"{tokens.prompt:,}",
         "cached": f"{tokens.cached:,}",
         "out": f"{tokens.output:,}",

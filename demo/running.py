@@ -1,9 +1,11 @@
 """All that runs during a demo: an engine, Home Assistant, the household in it."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import aiohttp
 from yarl import URL
@@ -21,6 +23,7 @@ from .state import clear
 
 _SLOTS = 2
 _CONTEXT_TOKENS = 8192
+_POLL_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +55,56 @@ async def running_demo(
         if server is None:
             server = await stack.enter_async_context(_embedded_server(saved))
         say("Starting Home Assistant")
+        memory = stack.enter_context(_Memory(folder))
         home_assistant = await stack.enter_async_context(
             running_home_assistant(folder, preferred_port=preferred_port)
         )
         session = await stack.enter_async_context(aiohttp.ClientSession())
         try:
             household = await _household(session, home_assistant.url, saved, server)
-            household.save(folder)
+            memory.keep(household, home_assistant.storage)
             yield RunningDemo(home_assistant, household, server, session)
         except ApiError as error:
             raise DemoError(
                 f"Home Assistant refused: {error}", log=home_assistant.log
             ) from error
+
+
+class _Memory:
+    """Remembers a household for the next run as soon as it would outlive a kill.
+
+    To be left after Home Assistant has stopped, which makes it write what it has.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._watching: asyncio.Task[None] | None = None
+        self._save: Callable[[], bool] = lambda: False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+        self._save()
+
+    def keep(self, household: Household, storage: Path) -> None:
+        """Save this household when all of it is in Home Assistant's files."""
+
+        def save() -> bool:
+            if written := household.is_written(storage):
+                household.save(self._folder)
+            return written
+
+        self._save = save
+        self._watching = asyncio.create_task(self._watch())
+
+    async def _watch(self) -> None:
+        while True:
+            if self._save():
+                return
+            await asyncio.sleep(_POLL_S)
 
 
 @asynccontextmanager

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -16,19 +17,20 @@ _HEADINGS = (
     "share",
     "entitled",
     "wait p50",
-    "first token p50",
-    "p95",
+    "TTFT p50",
+    "TTFT p95",
 )
 
 
 def console(*, to_stderr: bool = False) -> Console:
-    """Return where tables are shown."""
-    return Console(stderr=to_stderr)
+    """Return where tables are shown: wide, where there is no terminal to fit into."""
+    console = Console(stderr=to_stderr)
+    return console if console.is_terminal else Console(stderr=to_stderr, width=120)
 
 
 def answer_table(cells: Mapping[str, str]) -> Table:
     """Return one row with these headings and values."""
-    table = Table()
+    table = Table(box=SIMPLE_HEAD)
     for heading in cells:
         table.add_column(heading, justify="right")
     table.add_row(*cells.values())
@@ -39,7 +41,7 @@ def load_table(
     tallies: Sequence[Tally], title: str, entitled: Mapping[str, float] | None = None
 ) -> Table:
     """Return what each class got, beside what it was entitled to if that is known."""
-    table = Table(title=title)
+    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("class")
     for heading in _HEADINGS:
         table.add_column(heading, justify="right")

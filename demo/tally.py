@@ -31,11 +31,9 @@ class Tally:
 
     @property
     def demand(self) -> float:
-        """The charge of all that was asked for, as far as it can be known."""
-        if self.greedy:
-            return inf
-        if not self.records:
-            return self.charge
+        """The charge of all that was asked for; unbounded while nobody can know."""
+        if self.greedy or not self.records:
+            return inf if self.submitted else 0.0
         mean = sum(record.charge for record in self.records) / len(self.records)
         return max(self.charge, mean * self.submitted)
 
@@ -51,9 +49,9 @@ class Tally:
 
 
 def percentile(values: list[float], percent: int) -> float | None:
-    """Return a percentile, ``None`` of nothing."""
+    """Return a percentile to the millisecond, ``None`` of nothing."""
     if not values:
         return None
     if len(values) == 1:
-        return values[0]
-    return quantiles(values, n=100, method="inclusive")[percent - 1]
+        return round(values[0], 3)
+    return round(quantiles(values, n=100, method="inclusive")[percent - 1], 3)

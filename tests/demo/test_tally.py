@@ -20,11 +20,15 @@ def test_unfinished_requests_count_in_the_demand_like_the_average_of_the_others(
 
 
 def test_somebody_greedy_always_wants_more() -> None:
-    assert Tally("background", "guest", greedy=True).demand == inf
+    assert Tally("background", "guest", greedy=True, submitted=6).demand == inf
 
 
-def test_before_the_first_answer_the_demand_is_what_was_charged() -> None:
-    assert Tally("chat", "child", submitted=3, charge=12.0).demand == 12.0
+def test_before_the_first_answer_nobody_knows_how_much_was_asked_for() -> None:
+    assert Tally("chat", "child", submitted=3, charge=12.0).demand == inf
+
+
+def test_who_asks_for_nothing_has_no_demand() -> None:
+    assert Tally("background", "guest", greedy=True).demand == 0.0
 
 
 def test_tokens_are_prompt_and_output() -> None:
