@@ -12,6 +12,7 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUs
 
 from tests.common import household_entry, member, server
 from tests.fake_server import FakeServer
+from tests.flow_texts import record
 
 
 @pytest.fixture(autouse=True)
@@ -25,6 +26,15 @@ def _impatient() -> Iterator[None]:
     """Ask a loading server again at once."""
     with patch("custom_components.fair_share.flows.connect.LOADING_POLL_S", 0):
         yield
+
+
+@pytest.fixture(autouse=True)
+def _every_text_exists() -> Iterator[None]:
+    """Fail a test in which a dialog shows something that has no text."""
+    with record() as shown:
+        yield
+    assert not shown.missing
+    assert not shown.unfilled
 
 
 @pytest.fixture

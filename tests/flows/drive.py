@@ -5,10 +5,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from homeassistant.config_entries import ConfigSubentry
+from homeassistant.config_entries import ConfigEntry, ConfigSubentry
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.data_entry_flow import EVENT_DATA_ENTRY_FLOW_PROGRESSED, section
-from pytest_homeassistant_custom_component.common import MockConfigEntry
 import voluptuous as vol
 
 from custom_components.fair_share.const import DOMAIN
@@ -30,6 +29,15 @@ async def found(hass: HomeAssistant) -> Result:
     )
 
 
+async def repair(hass: HomeAssistant, entry: ConfigEntry) -> Result:
+    """Begin to change the way to a server of the household."""
+    return dict(
+        await hass.config_entries.flow.async_init(
+            DOMAIN, context={"source": "reconfigure", "entry_id": entry.entry_id}
+        )
+    )
+
+
 async def go_on(
     hass: HomeAssistant, result: Result, user_input: Mapping[str, Any] | None = None
 ) -> Result:
@@ -39,7 +47,7 @@ async def go_on(
     )
 
 
-async def add(hass: HomeAssistant, entry: MockConfigEntry, kind: str) -> Result:
+async def add(hass: HomeAssistant, entry: ConfigEntry, kind: str) -> Result:
     """Begin to add something of this kind to a household."""
     return dict(
         await hass.config_entries.subentries.async_init(
@@ -49,7 +57,7 @@ async def add(hass: HomeAssistant, entry: MockConfigEntry, kind: str) -> Result:
 
 
 async def change(
-    hass: HomeAssistant, entry: MockConfigEntry, subentry: ConfigSubentry
+    hass: HomeAssistant, entry: ConfigEntry, subentry: ConfigSubentry
 ) -> Result:
     """Begin to change a part of a household."""
     return dict(
@@ -84,7 +92,7 @@ async def progress(hass: HomeAssistant) -> AsyncIterator[None]:
     unsub()
 
 
-def only(entry: MockConfigEntry, kind: str) -> ConfigSubentry:
+def only(entry: ConfigEntry, kind: str) -> ConfigSubentry:
     """Return the one part of this kind."""
     (subentry,) = entry.get_subentries_of_type(kind)
     return subentry

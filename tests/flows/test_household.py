@@ -12,7 +12,7 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.fair_share.const import DOMAIN
-from tests.fake_server import FakeServer
+from tests.fake_server import FakeServer, failure
 from tests.flows.drive import fields, found, go_on, progress, shown
 
 TALK = {"prompt": "Be kind.", "llm_hass_api": ["assist"]}
@@ -150,9 +150,14 @@ def _does_not_stream(server: FakeServer) -> None:
     server.streaming = False
 
 
+def _fails(server: FakeServer) -> None:
+    server.default = failure(500, "out of memory")
+
+
 @pytest.mark.parametrize(
     ("spoil", "error"),
     [
+        (_fails, "server_failed"),
         (_needs_key, "invalid_auth"),
         (_has_no_model, "no_chat_model"),
         (_does_not_stream, "no_streaming"),

@@ -7,7 +7,7 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 from custom_components.fair_share.const import DOMAIN
 from tests.common import server, subentry
 from tests.fake_server import FakeServer
-from tests.flows.drive import Result, fields, go_on, only, progress, shown
+from tests.flows.drive import Result, fields, go_on, only, progress, repair, shown
 
 
 async def _reauth(
@@ -65,7 +65,7 @@ async def test_no_key_is_asked_for_of_a_server_that_is_gone(
 async def test_the_only_server_is_reconfigured_without_a_choice(
     hass: HomeAssistant, household: MockConfigEntry, llama: FakeServer
 ) -> None:
-    result = dict(await household.start_reconfigure_flow(hass))
+    result = await repair(hass, household)
     assert result["step_id"] == "address"
     assert shown(result) == {"url": llama.url, "api_key": None}
 
@@ -94,7 +94,7 @@ async def test_of_several_servers_one_is_chosen(
     async with FakeServer() as second:
         other = subentry(server(second.url, subentry_id="second"))
         hass.config_entries.async_add_subentry(household, other)
-        result = dict(await household.start_reconfigure_flow(hass))
+        result = await repair(hass, household)
         assert result["step_id"] == "reconfigure"
         labels = [o["label"] for o in fields(result)["server"].config["options"]]
         assert labels == [s.title for s in household.get_subentries_of_type("server")]
@@ -113,5 +113,5 @@ async def test_a_household_without_a_server_says_so(
 ) -> None:
     gone = only(household, "server").subentry_id
     hass.config_entries.async_remove_subentry(household, gone)
-    result = await household.start_reconfigure_flow(hass)
+    result = await repair(hass, household)
     assert (result["type"], result["reason"]) == (FlowResultType.ABORT, "no_server")

@@ -1,6 +1,7 @@
 """Reach a server from a dialog: probe it, wait for it, say what went wrong."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 import logging
 
@@ -24,7 +25,8 @@ LOADING_PATIENCE_S = 600.0
 
 _LOGGER = logging.getLogger(__name__)
 
-_ERROR_KEYS: dict[type[EngineError], str] = {
+ERROR_KEYS: Mapping[type[EngineError], str] = {
+    EngineError: "server_failed",
     InvalidAddressError: "invalid_address",
     UnreachableError: "cannot_connect",
     NotAnEngineError: "wrong_server",
@@ -70,4 +72,4 @@ async def async_wait_until_loaded(
 def error_key(error: EngineError) -> str:
     """Return the translation key that explains this error."""
     _LOGGER.debug("Probing the server failed: %s", error)
-    return _ERROR_KEYS.get(type(error), "server_failed")
+    return ERROR_KEYS.get(type(error), ERROR_KEYS[EngineError])

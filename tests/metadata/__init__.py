@@ -1,0 +1,1 @@
+"""Tests of what is no code: manifest, texts, icons, actions, blueprints."""

@@ -1,0 +1,193 @@
+"""Every dialog has all its texts, and no text is left of a dialog that is gone."""
+
+import re
+
+from homeassistant.config_entries import ConfigEntry
+from homeassistant.core import HomeAssistant
+from homeassistant.helpers import device_registry as dr
+from homeassistant.setup import async_setup_component
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry
+
+from custom_components.fair_share.engines.base import EngineKind
+from custom_components.fair_share.flows.connect import ERROR_KEYS
+from tests.fake_server import FakeServer
+from tests.flow_texts import TEXTS, TRANSLATIONS, Shown, record
+from tests.flows.drive import (
+    SHARE,
+    add,
+    change,
+    found,
+    go_on,
+    progress,
+    repair,
+    shown as values,
+    submit,
+)
+from tests.metadata.source import assigned_errors, calls, text_argument, tree
+
+CONNECTING = ("flows/server_steps.py",)
+FILES: dict[str, tuple[str, ...]] = {
+    "config": ("flows/household.py", "flows/repair.py", *CONNECTING),
+    "config_subentries.server": ("flows/server.py", *CONNECTING),
+    "config_subentries.member": ("flows/member.py",),
+    "config_subentries.device": ("flows/device.py",),
+    "config_subentries.agent": ("flows/agent.py",),
+    "options": ("flows/options.py",),
+}
+"""The files of each dialog."""
+
+OPTIONAL = re.compile(r"\.(step\.\w+|sections\.\w+)\.description$")
+SAID_BY_PROBE = {
+    *(f"selector.kind.options.{kind}" for kind in EngineKind),
+    "selector.memory.options.unknown",
+}
+"""Texts that stand in the description of a server, not in a list."""
+
+
+async def _found_household(hass: HomeAssistant) -> ConfigEntry:
+    """Walk through the whole first dialog, with every question it can ask."""
+    async with FakeServer("someone", models=("a", "b")) as fake:
+        fake.loading = True
+        result = await go_on(hass, await found(hass), {"url": fake.url})
+        async with progress(hass):
+            fake.loading = False
+        result = await go_on(hass, result)
+        await go_on(hass, result, values(result))
+        hass.config_entries.flow.async_abort(result["flow_id"])
+    async with FakeServer() as fake:
+        result = await go_on(hass, await found(hass), {"url": fake.url})
+        result = await go_on(hass, result, {})
+        result = await go_on(hass, result, {"persons": ["person.anna"]})
+        result = await go_on(hass, result, values(result))
+    entry: ConfigEntry = result["result"]
+    return entry
+
+
+async def _add_server(hass: HomeAssistant, entry: ConfigEntry) -> None:
+    async with FakeServer("someone", models=("a", "b")) as fake:
+        fake.loading = True
+        result = await submit(hass, await add(hass, entry, "server"), {"url": fake.url})
+        async with progress(hass):
+            fake.loading = False
+        result = await submit(hass, result)
+        await submit(hass, result, values(result))
+    async with FakeServer() as fake:
+        await submit(hass, await add(hass, entry, "server"), {"url": fake.url})
+
+
+async def _add_others(hass: HomeAssistant, entry: ConfigEntry, device_id: str) -> None:
+    await submit(hass, await add(hass, entry, "agent"), {"answers": {}})
+    result = await add(hass, entry, "member")
+    await submit(hass, result, {"person": "person.ben", **SHARE})
+    await submit(
+        hass, await add(hass, entry, "device"), {"next_step_id": "other_device"}
+    )
+    result = await submit(
+        hass, await add(hass, entry, "device"), {"next_step_id": "satellite"}
+    )
+    await submit(hass, result, {"device_id": device_id, **SHARE})
+
+
+@pytest.fixture
+async def dialogs(
+    hass: HomeAssistant,
+    device_registry: dr.DeviceRegistry,
+    socket_enabled: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Shown:
+    """What all dialogs show, each opened and walked through."""
+    monkeypatch.setattr("custom_components.fair_share.flows.connect.LOADING_POLL_S", 0)
+    assert await async_setup_component(hass, "homeassistant", {})
+    persons = [{"id": name, "name": name.capitalize()} for name in ("anna", "ben")]
+    assert await async_setup_component(hass, "person", {"person": persons})
+    with record() as shown:
+        entry = await _found_household(hass)
+        other = MockConfigEntry(domain="esphome")
+        other.add_to_hass(hass)
+        kitchen = device_registry.async_get_or_create(
+            config_entry_id=other.entry_id, identifiers={("esphome", "1")}
+        )
+        await _add_server(hass, entry)
+        await _add_others(hass, entry, kitchen.id)
+        for part in list(entry.subentries.values()):
+            await change(hass, entry, part)
+        await hass.config_entries.options.async_init(entry.entry_id)
+        result = await repair(hass, entry)
+        choice = {"server": next(iter(entry.subentries))}
+        result = await go_on(hass, result, choice)
+        hass.config_entries.flow.async_abort(result["flow_id"])
+        entry.async_start_reauth(hass, data={"server_id": choice["server"]})
+        await hass.async_block_till_done()
+    return shown
+
+
+def _but_optional(keys: set[str]) -> set[str]:
+    return {key for key in keys if not OPTIONAL.search(key)}
+
+
+def _texts(*parts: str) -> set[str]:
+    """Return the keys of all texts of all dialogs under these parts."""
+    return {
+        key
+        for key in TEXTS
+        for root in FILES
+        for part in parts
+        if key.startswith(f"{root}.{part}.")
+    }
+
+
+async def test_every_step_field_and_section_has_a_text_and_no_text_is_left_over(
+    dialogs: Shown,
+) -> None:
+    steps = {key for key in dialogs.keys if ".step." in key or ".progress." in key}
+    assert _but_optional(steps) == _but_optional(_texts("step", "progress"))
+
+
+async def test_every_option_of_a_list_has_a_text_and_no_text_is_left_over(
+    dialogs: Shown,
+) -> None:
+    used = {key for key in dialogs.keys if key.startswith("selector.")}
+    assert used | SAID_BY_PROBE == {k for k in TEXTS if k.startswith("selector.")}
+
+
+async def test_every_placeholder_of_a_dialog_is_filled(dialogs: Shown) -> None:
+    assert not dialogs.unfilled
+
+
+@pytest.mark.parametrize("root", FILES)
+def test_every_error_has_a_text_and_no_text_is_left_over(root: str) -> None:
+    files = FILES[root]
+    wanted = {error for path in files for error in assigned_errors(tree(path))}
+    wanted |= {key for key in ERROR_KEYS.values() if CONNECTING[0] in files}
+    assert wanted == _under(f"{root}.error.")
+
+
+@pytest.mark.parametrize("root", FILES)
+def test_every_way_to_end_has_a_text_and_no_text_is_left_over(root: str) -> None:
+    ends = [
+        call
+        for path in FILES[root]
+        for name in ("async_abort", "AbortFlow")
+        for call in calls(tree(path), name)
+    ]
+    assert {text_argument(end, "reason") for end in ends} == _under(f"{root}.abort.")
+
+
+def _under(prefix: str) -> set[str]:
+    return {key.removeprefix(prefix) for key in TEXTS if key.startswith(prefix)}
+
+
+@pytest.mark.parametrize("kind", ["server", "member", "device", "agent"])
+def test_every_part_of_a_household_can_be_added_and_changed_by_a_named_button(
+    kind: str,
+) -> None:
+    texts = TRANSLATIONS["config_subentries"][kind]
+    assert texts["entry_type"]
+    assert set(texts["initiate_flow"]) == {"user", "reconfigure"}
+
+
+def test_no_other_part_has_texts() -> None:
+    assert set(TRANSLATIONS["config_subentries"]) == {
+        root.removeprefix("config_subentries.") for root in FILES if "." in root
+    }
