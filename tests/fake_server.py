@@ -34,6 +34,7 @@ the second one.
 
 Switches, at any time: ``server.loading``, ``server.api_key``, ``server.refuse`` (names
 of body fields answered with 400), ``server.hide`` (paths answered with 404),
+``server.override`` (paths answered with a ``failure``),
 ``server.streaming``, ``server.vision``, ``server.models``, ``server.silent`` (accepts
 and never answers). ``await server.stop()`` kills it (connections are reset, then
 refused); ``await server.start()`` brings it back on the same port.
@@ -105,7 +106,7 @@ _EXHAUSTED = event(
 )
 
 
-class _Exhausted(Exception):
+class _PoolExhaustedError(Exception):
     """The KV pool is used up."""
 
 
@@ -117,6 +118,7 @@ class Received:
     path: str
     headers: Mapping[str, str]
     body: Mapping[str, Any]
+    raw: bytes = b""
     started: asyncio.Event = field(default_factory=asyncio.Event)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     closed_by_client: bool = False
@@ -165,6 +167,7 @@ class FakeServer:
         self.vision = False
         self.refuse: set[str] = set()
         self.hide: set[str] = set()
+        self.override: dict[str, Failure] = {}
         self.default: Reply | Answering = answer("Hello", " from", " the", " fake")
         self.requests: list[Received] = []
         self.running = 0
@@ -203,11 +206,6 @@ class FakeServer:
         async with asyncio.timeout(_PATIENCE_S), self._arrived:
             await self._arrived.wait_for(lambda: len(self.requests) >= count)
         return self.requests[count - 1]
-
-    async def wait_requests(self, count: int) -> None:
-        """Wait until that many requests, for any path, have arrived."""
-        async with asyncio.timeout(_PATIENCE_S), self._arrived:
-            await self._arrived.wait_for(lambda: len(self.requests) >= count)
 
     def count_prompt(self, body: Mapping[str, Any]) -> int:
         """Return the length of the prompt of a request body in tokens (words)."""
@@ -292,7 +290,9 @@ class FakeServer:
             body = json.loads(text) if text else {}
         except ValueError:
             body = {"not_json": text}
-        received = Received(request.method, request.path, request.headers, body)
+        received = Received(
+            request.method, request.path, request.headers, body, await request.read()
+        )
         request[_RECEIVED] = received
         if isinstance(request.transport, asyncio.Transport):
             self._transports.add(request.transport)
@@ -305,6 +305,8 @@ class FakeServer:
         """Return the answer for a wrong key or a model that is still loading."""
         if path in self.hide:
             return _error(404, "File Not Found", "not_found_error")
+        if path in self.override:
+            return _response(self.override[path])
         public = self.kind == "llama_cpp" and path in {"/health", "/v1/models"}
         keyed = self.kind != "vllm" or path.startswith("/v1")
         given = received.headers.get("Authorization")
@@ -402,12 +404,7 @@ class FakeServer:
             return refused
         reply = self._next_reply(received.body)
         if isinstance(reply, Failure):
-            return web.Response(
-                status=reply.status,
-                text=reply.body,
-                headers=dict(reply.headers),
-                content_type=reply.content_type,
-            )
+            return _response(reply)
         self.deferred += 1
         try:
             await self._slot.acquire()
@@ -494,7 +491,7 @@ class FakeServer:
         self, request: web.Request, reply: Answer
     ) -> web.StreamResponse:
         response = await self._open(request, "text/event-stream")
-        with contextlib.suppress(_Exhausted):
+        with contextlib.suppress(_PoolExhaustedError):
             await self._send_pieces(request, reply, response)
             await response.write_eof()
             return response
@@ -557,7 +554,7 @@ class FakeServer:
             for wait in waits:
                 wait.cancel()
         if received.doomed.is_set():
-            raise _Exhausted
+            raise _PoolExhaustedError
 
     def _grow(self, received: Received) -> None:
         """Account one more token of this answer in the pool."""
@@ -567,7 +564,7 @@ class FakeServer:
             for active in self._active:
                 active.doomed.set()
         if received.doomed.is_set():
-            raise _Exhausted
+            raise _PoolExhaustedError
 
     def _whole(self, body: Mapping[str, Any], reply: Answer) -> web.Response:
         """Return the answer as one JSON body."""
@@ -618,8 +615,16 @@ def _render(body: Mapping[str, Any]) -> str:
 
 
 def _error(status: int, message: str, type_: str, **extra: Any) -> web.Response:
-    reply = failure(status, message, type_, **extra)
-    return web.Response(status=status, text=reply.body, content_type="application/json")
+    return _response(failure(status, message, type_, **extra))
+
+
+def _response(reply: Failure) -> web.Response:
+    return web.Response(
+        status=reply.status,
+        text=reply.body,
+        headers=dict(reply.headers),
+        content_type=reply.content_type,
+    )
 
 
 def _reset(transport: asyncio.Transport) -> None:

@@ -1,6 +1,6 @@
 """Short words for what the tests of the engines do all the time."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
 from typing import Any
 
 import aiohttp
@@ -57,6 +57,15 @@ async def deltas_of(
     """Return all deltas of an answer."""
     async with engine.stream(request or ask()) as deltas:
         return [delta async for delta in deltas]
+
+
+async def error_of(action: Awaitable[object]) -> Exception | None:
+    """Return the error that an action ends with."""
+    try:
+        await action
+    except Exception as err:  # noqa: BLE001 - the test looks at it
+        return err
+    return None
 
 
 async def first_content(deltas: AsyncIterator[Delta]) -> Content:

@@ -114,6 +114,9 @@ FINISH = chunk({}, "stop")
             HI + FINISH + usage_chunk(3, 1) + DONE + HI, id="more after [DONE]"
         ),
         pytest.param(
+            HI + FINISH + usage_chunk(3, 1) + DONE + "data: x", id="a rest after [DONE]"
+        ),
+        pytest.param(
             HI + FINISH + usage_chunk(3, 1) + 'data: {"err', id="torn after the end"
         ),
     ],
@@ -223,6 +226,14 @@ def test_without_usage_the_progress_tells_the_prompt() -> None:
     progress = chunk({}, prompt_progress={"total": 40, "cache": 8, "processed": 40})
     deltas = read(progress, HI, FINISH, DONE)
     assert deltas[-2] == Usage(40, 8, 1, estimated=True)
+
+
+def test_cached_tokens_come_from_the_progress_where_nothing_else_tells() -> None:
+    progress = chunk({}, prompt_progress={"total": 30, "cache": 8, "processed": 30})
+    bare = event(
+        {"choices": [], "usage": {"prompt_tokens": 30, "completion_tokens": 1}}
+    )
+    assert read(progress, HI, FINISH, bare, DONE)[-2] == Usage(30, 8, 1)
 
 
 def test_cached_tokens_come_from_the_timings_where_the_usage_has_none() -> None:

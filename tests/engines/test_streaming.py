@@ -33,6 +33,7 @@ from tests.engines.helpers import (
     tokens_of,
     usages_of,
 )
+from tests.fake_replies import Fault, Reply
 from tests.fake_server import (
     DONE,
     DROP,
@@ -88,7 +89,7 @@ async def test_keep_alives_of_any_kind_are_no_part_of_the_answer(
 
 @pytest.mark.parametrize("fault", [RESET, DROP])
 async def test_an_answer_that_breaks_off_is_never_ended_with_an_invented_finish(
-    any_engine: Engine, any_server: FakeServer, fault: object
+    any_engine: Engine, any_server: FakeServer, fault: Fault
 ) -> None:
     """LiteLLM #33404."""
     any_server.script(answer("one", " two", fault))
@@ -347,7 +348,7 @@ async def test_no_slot_stays_taken_after_many_ends_of_all_kinds(
     any_engine: Engine, any_server: FakeServer
 ) -> None:
     """LiteLLM #27955: slots were never released after cancels and errors."""
-    replies = [
+    replies: list[Reply] = [
         answer("one", RESET),
         answer("one", DROP),
         raw(HI, event({"error": "boom"})),

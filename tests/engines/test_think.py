@@ -93,6 +93,10 @@ def test_an_assumed_block_cut_off_at_its_limit_is_not_spoken() -> None:
     assert not think.closed_nothing
 
 
+def test_an_empty_answer_in_an_assumed_block_stays_empty() -> None:
+    assert split(starts_inside=True)[:2] == ("", "")
+
+
 def test_text_before_an_opening_tag_shows_that_nothing_was_open() -> None:
     spoken, thought, think = split("Hi <think>a</think>b", starts_inside=True)
     assert (spoken, thought) == ("Hi b", "Hi a")

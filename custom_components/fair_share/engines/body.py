@@ -20,7 +20,7 @@ _OURS = {
 
 def chat_body(
     request: GenerationRequest,
-    model: str | None,
+    model: str,
     *,
     defaults: Mapping[str, Any] | None = None,
     stream_options: Mapping[str, Any] | None = None,
@@ -35,8 +35,7 @@ def chat_body(
     body["messages"] = [_message(message) for message in request.messages]
     if request.tools:
         body["tools"] = list(request.tools)
-    if model := request.model or model:
-        body["model"] = model
+    body["model"] = model
     body["max_tokens"] = max(1, request.max_output_tokens)
     body["stream"] = True
     if stream_options:

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -18,20 +18,18 @@ from .base import (
     EngineLoad,
     GenerationRequest,
     NoChatModelError,
-    NotAnEngineError,
     UnreachableError,
 )
 from .body import chat_body
 from .chat_stream import ChatStream
 from .errors import Redactor
 from .http import ServerHttp
+from .model_list import list_models
 from .patience import PatientReader
 from .picture import sees_pictures
 
 CHAT_PATH = "/v1/chat/completions"
 _TRIAL_LIMIT_S = 120.0
-# Models that a server may list but that cannot chat; only decides which is tried first.
-_NO_CHAT_NAMES = ("embed", "rerank", "whisper", "tts")
 
 
 class ChatEngine(ABC):
@@ -52,11 +50,6 @@ class ChatEngine(ABC):
         self._answers_open_with_think = False
         self._stream_options: Mapping[str, Any] | None = {"include_usage": True}
 
-    @property
-    def address(self) -> str:
-        """The server's address without ``/v1``."""
-        return self._http.base_url
-
     async def probe(self) -> Capabilities:
         """Ask the server what it is and can do.
 
@@ -67,7 +60,7 @@ class ChatEngine(ABC):
         when the server fails at that, ``ServerFaultError``.
         """
         await self._check_ready()
-        entries = await self._models()
+        entries = (await list_models(self._http)).entries
         models = tuple(str(entry["id"]) for entry in entries)
         if self._model not in models:
             self._model = models[0]
@@ -108,7 +101,7 @@ class ChatEngine(ABC):
 
     @abstractmethod
     async def _facts(
-        self, models: tuple[str, ...], entries: list[Mapping[str, Any]]
+        self, models: tuple[str, ...], entries: Sequence[Mapping[str, Any]]
     ) -> Capabilities:
         """Return what the server tells of itself."""
 
@@ -122,23 +115,13 @@ class ChatEngine(ABC):
 
     async def _body(self, request: GenerationRequest) -> dict[str, Any]:
         if request.model is None and self._model is None:
-            self._model = str((await self._models())[0]["id"])
+            self._model = str((await list_models(self._http)).entries[0]["id"])
         return chat_body(
             request,
-            self._model,
+            request.model or self._model or "",
             defaults=self._defaults(),
             stream_options=self._stream_options,
         )
-
-    async def _models(self) -> list[Mapping[str, Any]]:
-        """Return the entries of the model list, likely chat models first."""
-        fields = (await self._http.get("/v1/models")).fields()
-        if "data" not in fields:
-            raise NotAnEngineError("the answer is not a list of models")
-        entries = [e for e in fields["data"] or () if isinstance(e, dict) and "id" in e]
-        if not entries:
-            raise NoChatModelError("the list of models is empty")
-        return sorted(entries, key=_looks_unfit)
 
     async def _has_room(self, capabilities: Capabilities) -> bool:
         if capabilities.slots is None:
@@ -200,8 +183,3 @@ class ChatEngine(ABC):
             self._answers_open_with_think = True
         elif chat.think.closed_nothing:
             self._answers_open_with_think = False
-
-
-def _looks_unfit(entry: Mapping[str, Any]) -> bool:
-    name = str(entry["id"]).lower()
-    return any(part in name for part in _NO_CHAT_NAMES)

@@ -187,8 +187,6 @@ async def next_bytes(response: aiohttp.ClientResponse, patience_s: float) -> byt
         try:
             return await response.content.readany()
         except (aiohttp.ClientError, OSError) as err:
-            if isinstance(err, TimeoutError):
-                raise
             raise StreamCutError(
                 f"the connection broke ({type(err).__name__})"
             ) from None
@@ -205,8 +203,6 @@ def _typed_failures() -> Iterator[None]:
         yield
     except TimeoutError:
         raise UnreachableError("no answer in time") from None
-    except aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError:
-        raise UnreachableError("the server closed the connection") from None
     except aiohttp.ClientSSLError as err:
         raise UnreachableError(f"no secure connection ({type(err).__name__})") from None
     except aiohttp.ClientConnectorError as err:

@@ -9,7 +9,7 @@ dies. So several slots are taken to share a pool of the size of one slot's conte
 which is what is certain; a household that knows better declares it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .base import (
@@ -58,16 +58,15 @@ class LlamaCppEngine(ChatEngine):
         except ClientFaultError:
             await self._check_ready()
             return EngineLoad()
-        if not isinstance(slots, list):
-            return EngineLoad()
-        return EngineLoad(running=sum(bool(s.get("is_processing")) for s in slots))
+        states = slots if isinstance(slots, list) else []
+        return EngineLoad(sum(bool(_mapping(s).get("is_processing")) for s in states))
 
     async def _check_ready(self) -> None:
         # Older builds list their models while they still load them.
         await self._http.get("/health")
 
     async def _facts(
-        self, models: tuple[str, ...], entries: list[Mapping[str, Any]]
+        self, models: tuple[str, ...], entries: Sequence[Mapping[str, Any]]
     ) -> Capabilities:
         try:
             props = (await self._http.get("/props")).fields()

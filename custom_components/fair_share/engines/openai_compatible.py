@@ -4,7 +4,7 @@ It is sent the fields that all of them know and no more. It tells neither slots 
 memory: the household declares the slots.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .base import Capabilities, EngineKind, EngineLoad
@@ -26,7 +26,7 @@ class OpenAICompatibleEngine(ChatEngine):
         return
 
     async def _facts(
-        self, models: tuple[str, ...], entries: list[Mapping[str, Any]]
+        self, models: tuple[str, ...], entries: Sequence[Mapping[str, Any]]
     ) -> Capabilities:
         model = self._model or models[0]
         entry = next((e for e in entries if e["id"] == model), entries[0])

@@ -11,13 +11,13 @@ from .base import (
     Engine,
     EngineError,
     EngineKind,
-    NoChatModelError,
     NotAnEngineError,
     UnreachableError,
 )
 from .chat_engine import ChatEngine
 from .http import ServerHttp, Timeouts
 from .llama_cpp import LlamaCppEngine
+from .model_list import list_models
 from .openai_compatible import OpenAICompatibleEngine
 from .vllm import VllmEngine
 
@@ -88,24 +88,10 @@ async def find_server(
 
 async def identify(http: ServerHttp) -> EngineKind:
     """Return the kind of server. Raises ``EngineError``."""
-    try:
-        answer = await http.get("/v1/models")
-    except EngineError as err:
-        if err.status in _NO_SUCH_PATH:
-            raise NotAnEngineError("there is no list of models") from None
-        raise
-    fields = answer.fields()
-    if "data" not in fields:
-        raise NotAnEngineError("the answer is not a list of models")
-    entries = [e for e in fields["data"] or () if isinstance(e, dict)]
-    if not entries:
-        raise NoChatModelError("the list of models is empty")
-    for entry in entries:
+    models = await list_models(http)
+    for entry in models.entries:
         if kind := _OWNERS.get(str(entry.get("owned_by"))):
             return kind
-    if "llama.cpp" in answer.server:
+    if "llama.cpp" in models.server:
         return EngineKind.LLAMA_CPP
     return EngineKind.OPENAI_COMPATIBLE
-
-
-_NO_SUCH_PATH = {400, 404, 405, 501}

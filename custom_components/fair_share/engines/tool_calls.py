@@ -153,8 +153,6 @@ def _complete(index: int, parts: _Parts) -> ToolCall:
 
 def _parse(text: str) -> Mapping[str, Any] | None:
     """Return the JSON object in the text, ``None`` if there is none."""
-    if not text.strip():
-        return None
     try:
         value = json.loads(text)
     except ValueError, RecursionError:

@@ -5,7 +5,7 @@ once (``--max-num-seqs``): the household declares that. When the cache is used u
 preempts a sequence by itself and computes it again later, no stream is lost.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .base import Capabilities, EngineError, EngineKind, EngineLoad
@@ -55,7 +55,7 @@ class VllmEngine(ChatEngine):
         await self._http.get("/health")
 
     async def _facts(
-        self, models: tuple[str, ...], entries: list[Mapping[str, Any]]
+        self, models: tuple[str, ...], entries: Sequence[Mapping[str, Any]]
     ) -> Capabilities:
         model = self._model or models[0]
         entry = next((e for e in entries if e["id"] == model), entries[0])

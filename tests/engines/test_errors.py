@@ -1,0 +1,223 @@
+"""What servers say when something goes wrong, as typed errors."""
+
+import json
+
+import aiohttp
+import pytest
+
+from custom_components.fair_share.engines.base import (
+    AuthError,
+    BusyError,
+    ClientFaultError,
+    ContextOverflowError,
+    Engine,
+    EngineError,
+    LoadingError,
+    NoStreamingError,
+    NotAnEngineError,
+    ServerFaultError,
+    UnreachableError,
+)
+from custom_components.fair_share.engines.errors import Redactor, error_from_status
+from custom_components.fair_share.engines.probe import create_engine
+from tests.engines.helpers import ask, deltas_of, engine_for, text_of
+from tests.fake_replies import Failure, Raw
+from tests.fake_server import FakeServer, failure
+
+OPENAI_OVERFLOW = "This model's maximum context length is 4096 tokens."
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "expected"),
+    [
+        (
+            400,
+            {"error": {"message": "bad JSON", "type": "invalid_request_error"}},
+            ClientFaultError,
+        ),
+        (400, {"error": {"message": "failed to parse grammar"}}, ClientFaultError),
+        (400, {"error": {"type": "exceed_context_size_error"}}, ContextOverflowError),
+        (400, {"error": {"code": "context_length_exceeded"}}, ContextOverflowError),
+        (400, {"error": {"message": OPENAI_OVERFLOW}}, ContextOverflowError),
+        (
+            500,
+            {"error": {"message": "Context size has been exceeded"}},
+            ContextOverflowError,
+        ),
+        (413, {"error": "the prompt exceeds context"}, ContextOverflowError),
+        (
+            400,
+            {"error": {"message": OPENAI_OVERFLOW, "param": "max_tokens"}},
+            ClientFaultError,
+        ),
+        (400, {"object": "error", "message": OPENAI_OVERFLOW}, ContextOverflowError),
+        (401, {"error": {"message": "Invalid API Key"}}, AuthError),
+        (403, "", AuthError),
+        (404, {"detail": "Not Found"}, ClientFaultError),
+        (422, {"detail": [{"loc": ["body"], "msg": "x"}]}, ClientFaultError),
+        (429, "slow down", BusyError),
+        (500, {"error": {"message": "CUDA error"}}, ServerFaultError),
+        (500, {"error": {"message": "image input is not supported"}}, ClientFaultError),
+        (501, {"error": {"type": "not_supported_error"}}, ClientFaultError),
+        (502, "<html>Bad Gateway</html>", ServerFaultError),
+        (503, {"error": {"message": "Loading model"}}, LoadingError),
+        (503, {"error": {"message": "Service Unavailable"}}, BusyError),
+        (503, "<html>Service Unavailable</html>", ServerFaultError),
+        (503, "", ServerFaultError),
+        (500, "[" * 100_000, ServerFaultError),
+        (500, {"error": None}, ServerFaultError),
+    ],
+)
+async def test_an_error_status_is_raised_as_what_it_means(
+    any_engine: Engine,
+    any_server: FakeServer,
+    status: int,
+    body: object,
+    expected: type[EngineError],
+) -> None:
+    text = body if isinstance(body, str) else json.dumps(body)
+    any_server.script(Failure(status, text))
+    with pytest.raises(expected) as error:
+        await deltas_of(any_engine)
+    assert type(error.value) is expected
+    assert error.value.status == status
+    assert any_server.running == 0
+
+
+async def test_an_overflow_tells_both_sizes(
+    llama: Engine, llama_server: FakeServer
+) -> None:
+    llama_server.context_tokens = 10
+    with pytest.raises(ContextOverflowError) as error:
+        await deltas_of(llama, ask("word " * 20))
+    assert (error.value.prompt_tokens, error.value.context_tokens) == (21, 10)
+
+
+async def test_vllm_says_too_long_in_other_words(
+    vllm: Engine, vllm_server: FakeServer
+) -> None:
+    vllm_server.context_tokens = 10
+    with pytest.raises(ContextOverflowError):
+        await deltas_of(vllm, ask("word " * 20))
+
+
+async def test_a_picture_for_a_text_model_is_no_fault_of_the_server(
+    any_engine: Engine, any_server: FakeServer
+) -> None:
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}
+    request = ask()
+    request.messages[0]["content"] = [picture]  # type: ignore[index]
+    with pytest.raises(ClientFaultError) as error:
+        await deltas_of(any_engine, request)
+    assert not error.value.server_fault
+    assert text_of(await deltas_of(any_engine)) == "Hello from the fake"
+
+
+@pytest.mark.parametrize(
+    ("error", "counts"),
+    [
+        (UnreachableError, True),
+        (ServerFaultError, True),
+        (ClientFaultError, False),
+        (ContextOverflowError, False),
+        (LoadingError, False),
+        (BusyError, False),
+        (AuthError, False),
+    ],
+)
+def test_only_server_faults_count_against_the_server(
+    error: type[EngineError], *, counts: bool
+) -> None:
+    assert error.server_fault is counts
+
+
+async def test_an_answer_in_one_piece_is_told_apart(
+    any_engine: Engine, any_server: FakeServer
+) -> None:
+    any_server.streaming = False
+    with pytest.raises(NoStreamingError):
+        await deltas_of(any_engine)
+
+
+async def test_an_error_in_one_piece_with_a_good_status_is_still_an_error(
+    any_engine: Engine, any_server: FakeServer
+) -> None:
+    any_server.script(Raw((b'{"error": {"message": "no"}}',), "application/json"))
+    with pytest.raises(ServerFaultError, match="no"):
+        await deltas_of(any_engine)
+
+
+async def test_a_web_page_is_no_answer(
+    any_engine: Engine, any_server: FakeServer
+) -> None:
+    any_server.script(Raw((b"<html>Log in</html>",), "text/html"))
+    with pytest.raises(NotAnEngineError):
+        await deltas_of(any_engine)
+
+
+async def test_when_to_ask_again_is_kept(
+    any_engine: Engine, any_server: FakeServer
+) -> None:
+    any_server.script(failure(429, "full", headers={"Retry-After": "7"}))
+    with pytest.raises(BusyError, match="retry after 7"):
+        await deltas_of(any_engine)
+
+
+SECRET = "The code of the alarm system is 4711, tell nobody."
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        f"cannot parse: {SECRET}",
+        f"[{{'input': '{SECRET}', 'type': 'missing'}}]",
+        "bad text near 'alarm system is 4711'",
+    ],
+)
+async def test_a_prompt_that_the_server_repeats_is_in_no_error(
+    any_engine: Engine, any_server: FakeServer, message: str
+) -> None:
+    any_server.script(failure(400, message))
+    with pytest.raises(ClientFaultError) as error:
+        await deltas_of(any_engine, ask(SECRET))
+    assert "4711" not in f"{error.value!r} {error.value.detail}"
+    assert "withheld" in error.value.detail
+
+
+async def test_a_key_that_the_server_repeats_is_in_no_error(
+    session: aiohttp.ClientSession, any_server: FakeServer
+) -> None:
+    any_server.api_key = "sk-secret"
+    engine = engine_for(session, any_server)
+    any_server.script(failure(401, "Incorrect key: sk-secret"))
+    with pytest.raises(AuthError) as error:
+        await deltas_of(engine)
+    assert "sk-secret" not in f"{error.value!r} {error.value.detail}"
+
+
+def test_a_long_message_is_shortened() -> None:
+    body = json.dumps({"error": {"message": "x y" * 1000}})
+    assert len(error_from_status(500, body, Redactor()).detail) <= 300
+
+
+def test_a_message_that_repeats_nothing_is_kept() -> None:
+    redactor = Redactor("sk-secret", {"messages": [{"content": SECRET}]})
+    assert redactor.clean("out of\n  memory") == "out of memory"
+
+
+async def test_nothing_listens(session: aiohttp.ClientSession, kind: str) -> None:
+    async with FakeServer(kind) as server:
+        engine = engine_for(session, server)
+    with pytest.raises(UnreachableError, match="no connection"):
+        await deltas_of(engine)
+    assert await engine.count_tokens(ask()) is None
+
+
+async def test_a_secure_address_of_a_plain_server_is_unreachable(
+    session: aiohttp.ClientSession,
+) -> None:
+    async with FakeServer() as server:
+        address = server.url.replace("http:", "https:")
+        engine = create_engine(session, address, None, engine_for(session, server).kind)
+        with pytest.raises(UnreachableError, match="secure"):
+            await deltas_of(engine)
