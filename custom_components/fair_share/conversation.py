@@ -16,6 +16,7 @@ from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 
 from .agents.memory import ConversationMemory
+from .agents.one_at_a_time import OneAtATime
 from .agents.settings import AgentSettings
 from .agents.turn import Turn
 from .const import DOMAIN, SUBENTRY_AGENT
@@ -67,6 +68,7 @@ class AgentEntity(ConversationEntity):
         """Take over how the agent was set up."""
         self._household = entry.runtime_data
         self._memory = ConversationMemory()
+        self._one_at_a_time = OneAtATime()
         self._attr_unique_id = subentry.subentry_id
         self._attr_device_info = subentry_device_info(
             entry, subentry.subentry_id, via_device_id
@@ -93,6 +95,12 @@ class AgentEntity(ConversationEntity):
             else ConversationEntityFeature(0)
         )
         return settings
+
+    @override
+    async def async_process(self, user_input: ConversationInput) -> ConversationResult:
+        """Answer a sentence when those before it in the conversation are answered."""
+        async with self._one_at_a_time.turn(user_input.conversation_id):
+            return await super().async_process(user_input)
 
     @override
     async def _async_handle_message(

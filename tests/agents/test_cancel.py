@@ -90,7 +90,7 @@ async def test_a_turn_called_off_while_a_tool_runs_leaves_nothing_behind(
         started.set()
         await asyncio.Event().wait()
 
-    house.api.tools[TURN_ON].async_call = never  # type: ignore[method-assign]
+    house.api.tools[TURN_ON].async_call = never
     house.server.script(answer(Call(TURN_ON)))
     task = begin(house)
     async with asyncio.timeout(5):

@@ -1,6 +1,7 @@
 """What is sent: a beginning that stays, whole history, roles in turn."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from freezegun.api import FrozenDateTimeFactory
@@ -16,7 +17,11 @@ from homeassistant.setup import async_setup_component
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
-from custom_components.fair_share.agents.prompt import build, split_system
+from custom_components.fair_share.agents.prompt import (
+    build,
+    note_question,
+    split_system,
+)
 from tests.agents.conftest import LOOK, TURN_ON, House, speech
 from tests.fake_server import Call, answer
 
@@ -163,8 +168,17 @@ def test_what_the_house_said_first_is_told_with_the_answer_to_it() -> None:
     contents = [SYSTEM, said("The door is open."), UserContent("close it")]
     prompt = build(contents, {2: "It is late."})
     assert shape(prompt.messages())[1:] == [
-        ("user", "(You said: The door is open.)\n\nclose it")
+        ("user", "(You said: The door is open. It is late.)\n\nclose it")
     ]
+
+
+def test_a_time_that_home_assistant_wrote_earlier_is_not_repeated() -> None:
+    system = "Be brief.\nCurrent time is 10:00:00. Today's date is 2026-01-01.\nYes."
+    contents = [SystemContent(system), UserContent("one")]
+    notes: dict[int, str] = {}
+    note_question(contents, notes, datetime(2026, 1, 1, 11, 30, tzinfo=UTC))
+    assert notes == {1: "Current time is 11:30:00. Today's date is 2026-01-01."}
+    assert build(contents, notes).system[0]["content"] == "Be brief.\nYes."
 
 
 def test_a_call_without_a_result_was_interrupted() -> None:

@@ -74,7 +74,7 @@ async def test_the_later_requests_of_a_turn_keep_its_place(house: House) -> None
 async def test_the_server_is_free_while_a_tool_runs(house: House) -> None:
     running: list[int] = []
     tool = house.api.tools[TURN_ON]
-    tool.async_call = _noting(house, running, tool.async_call)  # type: ignore[method-assign]
+    tool.async_call = _noting(house, running, tool.async_call)
     house.server.script(answer(Call(TURN_ON, LAMP)), answer("Done."))
     await house.say()
     assert running == [0]

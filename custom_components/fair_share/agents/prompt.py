@@ -8,6 +8,7 @@ belong to, as a note.
 
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 import json
 import re
 from typing import Any
@@ -27,6 +28,7 @@ type Images = Mapping[Attachment, Mapping[str, Any]]
 
 # What Home Assistant adds to a system prompt depending on time and device. A wording
 # that is not recognised stays where it is: slower, not wrong.
+_TIME = re.compile(r"Current time is [\d:]+\. Today's date is [\d-]+\.")
 _VOLATILE = re.compile(
     r"""^(?:
         Current\ time\ is\ [\d:]+\.\ Today's\ date\ is\ [\d-]+\.
@@ -59,24 +61,31 @@ class Prompt:
 
 
 def build(
-    contents: Sequence[Content],
-    notes: MutableMapping[int, str],
-    images: Images | None = None,
+    contents: Sequence[Content], notes: Mapping[int, str], images: Images | None = None
 ) -> Prompt:
     """Return the prompt for what a chat log holds, of which the first is the system's.
 
-    ``notes`` is what earlier prompts of this conversation noted; the note for the
-    newest message of the user is added to it.
+    ``notes`` has the note for each message of the user, by its number in the log.
     """
-    first = contents[0]
-    text = first.content if isinstance(first, SystemContent) else ""
-    system, note = split_system(text)
-    numbers = [i for i, c in enumerate(contents) if isinstance(c, UserContent)]
-    if numbers:
-        notes[numbers[-1]] = note
+    system, _ = split_system(_system_text(contents))
     turns = _turns(contents, notes, images or {})
     return Prompt(
         ({"role": "system", "content": system},) if system else (), tuple(turns)
+    )
+
+
+def note_question(
+    contents: Sequence[Content], notes: MutableMapping[int, str], now: datetime
+) -> None:
+    """Note what belongs to the newest message of the user; once for each turn.
+
+    Home Assistant may have written the system prompt with an earlier turn: the time
+    in the note is ``now``.
+    """
+    _, volatile = split_system(_system_text(contents))
+    number = max(i for i, c in enumerate(contents) if isinstance(c, UserContent))
+    notes[number] = _TIME.sub(
+        f"Current time is {now:%H:%M:%S}. Today's date is {now:%Y-%m-%d}.", volatile
     )
 
 
@@ -84,6 +93,11 @@ def split_system(text: str) -> tuple[str, str]:
     """Return the lines of a system prompt that stay, and those that change."""
     volatile = " ".join(match.group().strip() for match in _VOLATILE.finditer(text))
     return _VOLATILE.sub("", text).strip(), volatile
+
+
+def _system_text(contents: Sequence[Content]) -> str:
+    first = contents[0]
+    return first.content if isinstance(first, SystemContent) else ""
 
 
 def _turns(

@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from homeassistant.components.conversation import ChatLog
+from homeassistant.util import dt as dt_util
 
 from ..admission.model import Caps
 from ..engines.base import GenerationRequest
 from .history import first_turn_to_send, most_tokens
 from .images import async_load_images
 from .memory import Sent
-from .prompt import Prompt, build
+from .prompt import Prompt, build, note_question
 from .settings import AgentSettings
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class RequestBuilder:
         self._caps = caps
         self._tools = tools
         self._sent = sent
+        self._is_noted = False
         self._output_tokens = min(
             settings.output_tokens, caps.output_tokens or settings.output_tokens
         )
@@ -47,6 +49,9 @@ class RequestBuilder:
         images = await async_load_images(
             self._household.hass, chat_log.content, can_see=self._can_see()
         )
+        if not self._is_noted:
+            note_question(chat_log.content, self._sent.notes, dt_util.now())
+            self._is_noted = True
         prompt = build(chat_log.content, self._sent.notes, images)
         await self._async_trim(prompt)
         return self._request(prompt, self._sent.first_turn)
