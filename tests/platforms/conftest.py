@@ -32,9 +32,10 @@ async def _home(
 ) -> None:
     """Load what every real Home Assistant has loaded, and open the loopback.
 
-    Time stands still from here on: if it stopped later, whatever had begun by then
-    would see it jump.
+    Time stands still from here on, far from any midnight: if it stopped later, whatever
+    had begun by then would see it jump.
     """
+    freezer.move_to("2026-11-30T20:00:00+00:00")
     assert await async_setup_component(hass, "homeassistant", {})
 
 
