@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+import fcntl
 import json
 import os
 from pathlib import Path
@@ -41,7 +42,7 @@ async def running_home_assistant(
 
     What an earlier run left in the folder is used. Raises ``DemoError``.
     """
-    config = folder / "home-assistant"
+    config = config_folder(folder)
     log = folder / "home-assistant.log"
     port = free_port(preferred_port)
     _write_config(config, port)
@@ -68,6 +69,27 @@ async def running_home_assistant(
         yield running
     finally:
         await _stop(process)
+
+
+def config_folder(folder: Path) -> Path:
+    """Return where Home Assistant keeps what it has."""
+    return folder / "home-assistant"
+
+
+async def wait_until_unused(folder: Path) -> None:
+    """Wait for the Home Assistant of a run that was killed, which is still stopping.
+
+    Raises ``DemoError`` if it does not stop.
+    """
+    config = config_folder(folder)
+    config.mkdir(parents=True, exist_ok=True)
+    with (config / ".ha_run.lock").open("a") as lock:
+        for _ in range(round(_STOP_LIMIT_S / _POLL_S)):
+            with suppress(OSError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            await asyncio.sleep(_POLL_S)
+    raise DemoError(f"Another Home Assistant is running in {config}.")
 
 
 def _write_config(config: Path, port: int) -> None:

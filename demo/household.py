@@ -52,6 +52,11 @@ def load_household(folder: Path) -> Household | None:
         return None
 
 
+def forget_household(folder: Path) -> None:
+    """Make the next run begin anew."""
+    _file(folder).unlink(missing_ok=True)
+
+
 def _file(folder: Path) -> Path:
     return folder / "household.json"
 

@@ -22,10 +22,10 @@ async def be_there_to_talk_to(folder: Path, server: Server | None) -> None:
 
 
 def _welcome(url: str) -> str:
-    logins = ", ".join(person.username for person in PEOPLE)
+    others = ", ".join(person.username for person in PEOPLE[1:])
     return f"""
   Home Assistant is running:  {url}
-  Log in as:                  {PEOPLE[0].username}  (others: {logins})
+  Log in as:                  {PEOPLE[0].username}  (others: {others})
   Password:                   {PASSWORD}
 
   Open Assist (top right, or press "a") and ask something. "Turn on the kitchen light"

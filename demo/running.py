@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+import shutil
 from typing import Self
 
 import aiohttp
@@ -13,13 +14,17 @@ from yarl import URL
 from .api import Api, ApiError
 from .embedded_engine import EngineMissingError, embedded_engine
 from .errors import DemoError
-from .home_assistant import RunningHomeAssistant, running_home_assistant
+from .home_assistant import (
+    RunningHomeAssistant,
+    config_folder,
+    running_home_assistant,
+    wait_until_unused,
+)
 from .household import Household, load_household
 from .onboarding import Server, onboard, point_at, wait_until_running
 from .people import PARENT, Person, log_in
 from .ports import free_port
 from .progress import say
-from .state import clear
 
 _SLOTS = 2
 _CONTEXT_TOKENS = 8192
@@ -48,9 +53,11 @@ async def running_demo(
 
     Without a server of the user's own an embedded one is started. Raises ``DemoError``.
     """
+    await wait_until_unused(folder)
     saved = load_household(folder)
     if saved is None:
-        clear(folder)  # whatever is there was not completed
+        # Whatever is there was not completed.
+        shutil.rmtree(config_folder(folder))
     async with AsyncExitStack() as stack:
         if server is None:
             server = await stack.enter_async_context(_embedded_server(saved))

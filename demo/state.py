@@ -8,6 +8,7 @@ import shutil
 import tempfile
 
 from .errors import DemoError
+from .household import forget_household
 
 DEFAULT_FOLDER = Path(__file__).resolve().parent.parent / ".demo"
 
@@ -26,7 +27,7 @@ def kept_folder(folder: Path, *, fresh: bool) -> Iterator[Path]:
                 "with --state."
             ) from None
         if fresh:
-            clear(folder)
+            forget_household(folder)
         yield folder
 
 
@@ -42,10 +43,3 @@ def passing_folder() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def clear(folder: Path) -> None:
-    """Delete what an earlier run left behind, and nothing else."""
-    shutil.rmtree(folder / "home-assistant", ignore_errors=True)
-    for name in ("household.json", "home-assistant.log"):
-        (folder / name).unlink(missing_ok=True)
