@@ -117,8 +117,6 @@ def serve(arguments: argparse.Namespace) -> None:
     params.kv_unified = arguments.unified
     params.cpuparams.n_threads = 1
     params.cpuparams_batch.n_threads = 1
-    params.use_jinja = True
-    params.chat_template = open("/tmp/tool.jinja").read()
     params.endpoint_metrics = True
     params.endpoint_slots = True
     if arguments.api_key:
