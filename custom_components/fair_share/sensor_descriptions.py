@@ -60,6 +60,12 @@ PREEMPTIONS = NodeSensorDescription(
     entity_category=EntityCategory.DIAGNOSTIC,
     value=lambda status: status.preemptions,
 )
+REJECTED = NodeSensorDescription(
+    key="rejected",
+    state_class=SensorStateClass.TOTAL_INCREASING,
+    entity_category=EntityCategory.DIAGNOSTIC,
+    value=lambda status: status.rejected,
+)
 
 HOUSEHOLD_SENSORS = (
     QUEUE_DEPTH,
@@ -90,6 +96,7 @@ HOUSEHOLD_SENSORS = (
         value=lambda status: status.tokens.output,
     ),
     PREEMPTIONS,
+    REJECTED,
 )
 
 MEMBER_SENSORS = (
@@ -139,4 +146,5 @@ MEMBER_SENSORS = (
         value=lambda status: status.last.ttft_s if status.last else None,
     ),
     PREEMPTIONS,
+    REJECTED,
 )

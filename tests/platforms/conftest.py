@@ -97,10 +97,10 @@ class Talking:
     gate: asyncio.Event
     tasks: list[asyncio.Task[list[Delta]]]
 
-    async def end(self) -> None:
-        """Let them all end."""
+    async def end(self) -> list[list[Delta] | BaseException]:
+        """Let them all end; return what came of each."""
         self.gate.set()
-        await asyncio.gather(*self.tasks)
+        return await asyncio.gather(*self.tasks, return_exceptions=True)
 
 
 @pytest.fixture

@@ -67,6 +67,7 @@ MEMBER_KEYS = {
     "last_wait",
     "last_ttft",
     "preemptions",
+    "rejected",
 }
 
 
@@ -140,6 +141,7 @@ async def test_a_server_has_its_state_and_its_slots(
         ("last_wait", Kind.DURATION, Class.MEASUREMENT, "s", None, True),
         ("last_ttft", Kind.DURATION, Class.MEASUREMENT, "s", "diagnostic", True),
         ("preemptions", None, Class.TOTAL_INCREASING, None, "diagnostic", True),
+        ("rejected", None, Class.TOTAL_INCREASING, None, "diagnostic", True),
         ("server_state", Kind.ENUM, None, None, None, True),
         ("slots_used", None, Class.MEASUREMENT, None, "diagnostic", True),
     ],

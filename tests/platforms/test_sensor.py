@@ -17,6 +17,7 @@ from homeassistant.util import dt as dt_util
 import pytest
 
 from custom_components.fair_share.admission.model import (
+    Rejected,
     Request,
     RequestClass,
     TokenCount,
@@ -128,6 +129,18 @@ async def test_a_quota_that_is_overrun_leaves_nothing(
     await elapse(6)
     assert show("anna_quota_remaining") == "0"
     assert show("anna_quota_remaining_percent") == "0.0"
+
+
+async def test_a_refused_request_is_counted(
+    household: Household, talk: Talk, show: Show, elapse: Elapse
+) -> None:
+    household.queue.grant_tokens("anna", -100)
+    with pytest.raises(Rejected):
+        await talk("user_anna")
+    await elapse(6)
+    assert show("anna_rejected") == "1"
+    assert show("household_entry_rejected") == "1"
+    assert show("ben_rejected") == "0"
 
 
 async def test_who_waits_and_who_runs_is_shown(
@@ -403,6 +416,17 @@ async def test_usage_survives_a_kill_a_few_seconds_later(
 
     assert show("anna_tokens_served") == "6"
     assert show("anna_quota_remaining") == "94"
+
+
+async def test_a_reload_ends_what_waits_and_keeps_what_was_used(
+    hass: HomeAssistant, entry: ConfigEntry, two_talk: Talking, show: Show
+) -> None:
+    assert await hass.config_entries.async_reload(entry.entry_id)
+    await hass.async_block_till_done()
+    *_, waited = await two_talk.end()
+    assert isinstance(waited, Rejected)
+    assert show("anna_tokens_served") == "3"
+    assert show("household_entry_running") == "0"
 
 
 async def test_the_entities_are_the_same_after_a_reload(

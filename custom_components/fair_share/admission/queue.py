@@ -18,6 +18,7 @@ from .model import (
     NodeSpec,
     Outcome,
     Rejected,
+    RejectReason,
     Request,
     RequestClass,
     RequestRecord,
@@ -108,6 +109,8 @@ class AdmissionQueue:
         self._on_record = on_record
         self._turns: dict[str, asyncio.Future[Dispatch]] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._closed = False
+        self._closed = False
         self.history: deque[RequestRecord] = deque(maxlen=_HISTORY_LENGTH)
 
     @asynccontextmanager
@@ -119,8 +122,12 @@ class AdmissionQueue:
         the block counts as an answer that a quota cut.
         """
         request_id = request.request_id
-        self.scheduler.submit(request, self.clock.monotonic(), self.clock.wall())
         path = self.scheduler.path_ids(request.class_id)
+        try:
+            self.scheduler.submit(request, self.clock.monotonic(), self.clock.wall())
+        except Rejected:
+            self.on_change(path)
+            raise
         turn: asyncio.Future[Dispatch] = asyncio.get_running_loop().create_future()
         self._turns[request_id] = turn
         self.on_change(path)
@@ -202,12 +209,10 @@ class AdmissionQueue:
         self.decide()
 
     def close(self) -> None:
-        """Refuse all that waits and stop the timer."""
+        """Refuse all that waits and stop the timer; what runs ends in its own way."""
+        self._closed = True
         self.scheduler.close()
         self.decide()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
     def node_status(self, node_id: str) -> NodeStatus:
         """Return a snapshot of one account. Raises ``KeyError``."""
@@ -234,6 +239,11 @@ class AdmissionQueue:
         """Decide again when patience or a quota window ends."""
         if self._timer is not None:
             self._timer.cancel()
+        if self._closed:
+            return
+            self._timer = None
+        if self._closed:
+            return
         reset = self.scheduler.next_reset() - self.clock.wall()
         delays = [_LONGEST_SLEEP_S, max(reset.total_seconds(), 0.0)]
         deadline = self.scheduler.next_deadline()
