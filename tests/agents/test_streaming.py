@@ -210,6 +210,6 @@ async def test_thinking_that_leaves_no_room_for_an_answer_is_told(
     house.server.script(answer(Thought("a"), Thought("b"), finish="length"))
     result = await house.say()
     assert is_error(result)
-    assert speech(result).startswith("The language model thought for so long")
+    assert speech(result).startswith("The language model ran out of room")
     assert house.household.node_status("anna").tokens.output == 2
     assert house.contents(result)[-1].content == speech(result)

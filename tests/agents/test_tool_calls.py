@@ -183,6 +183,33 @@ async def test_arguments_that_stay_broken_end_in_an_apology(
     assert house.is_at_rest()
 
 
+@pytest.mark.parametrize("text", ["", "Sure. "])
+async def test_a_call_that_is_cut_by_the_limit_is_not_asked_for_again(
+    house: House, text: str
+) -> None:
+    cut = fragment(0, '{"name": "la', id="a", name=TURN_ON)
+    house.server.script(
+        raw(ROLE, chunk({"content": text}), cut, chunk({}, "length"), DONE)
+    )
+    result = await house.say()
+    assert speech(result).startswith(f"{text}The language model ran out of room")
+    assert len(house.sent) == 1
+
+
+async def test_a_whole_call_at_the_limit_is_made(house: House) -> None:
+    house.server.script(answer(Call(TURN_ON, LAMP), finish="length"), answer("On."))
+    assert speech(await house.say()) == "On."
+    assert house.api.called() == [(TURN_ON, LAMP)]
+
+
+async def test_a_printed_call_without_an_object_of_arguments_is_reported(
+    house: House,
+) -> None:
+    house.server.script(answer(f'{TURN_ON}("lamp")'), answer("Sorry."))
+    assert speech(await house.say()) == "Sorry."
+    assert house.api.called() == []
+
+
 async def test_a_name_without_its_provider_is_understood(house: House) -> None:
     """See home-llm #366."""
     house.server.script(answer(Call("HassTurnOn", LAMP)), answer("It is on."))

@@ -19,7 +19,8 @@ class AnswerReader:
     """Reads the deltas of one answer.
 
     ``feed`` returns at once what can be shown or spoken. Calls are complete, and may be
-    made, only at the end: of an answer that breaks off nothing is done.
+    made, only at the end: of an answer that breaks off nothing is done. ``gap`` is what
+    to put between the text so far and a sentence after it.
     """
 
     def __init__(self, printed: PrintedCalls) -> None:
@@ -27,6 +28,7 @@ class AnswerReader:
         self.printed = printed
         self.usage: Usage | None = None
         self.has_text = False
+        self.gap = ""
         self._finish: FinishReason | None = None
         self._assembler = ToolCallAssembler()
 
@@ -37,8 +39,12 @@ class AnswerReader:
 
     @property
     def ran_out_of_room(self) -> bool:
-        """Whether the answer ended only because it may not be longer."""
-        return self._finish is FinishReason.LENGTH
+        """Whether the answer may not be longer, and therefore is of no use."""
+        if self._finish is not FinishReason.LENGTH:
+            return False
+        calls = self.calls
+        is_broken = any(call.error for call in calls) or self.printed.unreadable
+        return is_broken or not (self.has_text or calls or self.printed.found)
 
     def feed(self, delta: Delta) -> AssistantContentDeltaDict | None:
         """Take one delta and return what of it goes into the chat log."""
@@ -65,4 +71,5 @@ class AnswerReader:
         if not text:
             return None
         self.has_text = True
+        self.gap = "" if text[-1].isspace() else " "
         return {"content": text}

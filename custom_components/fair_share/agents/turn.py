@@ -149,7 +149,7 @@ class Turn:
         if piece := reader.finish():
             yield piece
         self._trace(reader.usage)
-        if reader.ran_out_of_room and not reader.has_text:
+        if reader.ran_out_of_room:
             raise AgentError("no_room_for_answer")
         judged = self._judge.judge(reader.calls, reader.printed)
         if judged.any and number == MAX_ANSWERS:
@@ -171,7 +171,7 @@ class Turn:
         sentence = await error.async_sentence(
             self._household.hass, self._user_input.language
         )
-        yield {"content": f" {sentence}" if reader.has_text else sentence}
+        yield {"content": f"{reader.gap}{sentence}"}
 
     async def _confirmation(self) -> str:
         """Return what to say for a model that says nothing.
