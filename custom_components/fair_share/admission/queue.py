@@ -110,7 +110,6 @@ class AdmissionQueue:
         self._turns: dict[str, asyncio.Future[Dispatch]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
-        self._closed = False
         self.history: deque[RequestRecord] = deque(maxlen=_HISTORY_LENGTH)
 
     @asynccontextmanager
@@ -121,6 +120,8 @@ class AdmissionQueue:
         cancelled before or in it, gives everything back. A ``Rejected`` raised in
         the block counts as an answer that a quota cut.
         """
+        if self._closed:
+            raise Rejected(RejectReason.CLOSED)
         request_id = request.request_id
         path = self.scheduler.path_ids(request.class_id)
         try:
@@ -239,8 +240,6 @@ class AdmissionQueue:
         """Decide again when patience or a quota window ends."""
         if self._timer is not None:
             self._timer.cancel()
-        if self._closed:
-            return
             self._timer = None
         if self._closed:
             return
