@@ -43,11 +43,6 @@ async def async_remove_entry(hass: HomeAssistant, entry: ConfigEntry) -> None:
     await Ledger(hass, entry.entry_id).async_remove()
 
 
-async def async_migrate_entry(_hass: HomeAssistant, entry: ConfigEntry) -> bool:
-    """Refuse an entry that a later version of Fair Share wrote."""
-    return entry.version == 1
-
-
 async def _async_apply_changes(
     _hass: HomeAssistant, entry: FairShareConfigEntry
 ) -> None:

@@ -43,7 +43,9 @@ async def go_on(
 ) -> Result:
     """Submit a form of the household's dialog."""
     return dict(
-        await hass.config_entries.flow.async_configure(result["flow_id"], user_input)
+        await hass.config_entries.flow.async_configure(
+            result["flow_id"], None if user_input is None else dict(user_input)
+        )
     )
 
 
@@ -128,5 +130,6 @@ def _shown(schema: Mapping[Any, Any]) -> dict[str, Any]:
 
 def _value(marker: vol.Marker) -> object:
     suggested = (marker.description or {}).get("suggested_value")
-    default = marker.default() if callable(marker.default) else None
-    return default if suggested is None else suggested
+    default = getattr(marker, "default", None)
+    usual = default() if callable(default) else None
+    return usual if suggested is None else suggested

@@ -9,7 +9,6 @@ from homeassistant.core import HomeAssistant
 from homeassistant.data_entry_flow import FlowResultType
 from homeassistant.helpers import llm
 import pytest
-from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.fair_share.const import DOMAIN
 from tests.fake_server import FakeServer, failure
@@ -295,12 +294,3 @@ async def test_closing_the_dialog_ends_the_waiting(
     async with asyncio.timeout(10):
         await hass.async_block_till_done(wait_background_tasks=True)
     assert not hass.config_entries.flow.async_progress_by_handler(DOMAIN)
-
-
-async def test_a_household_of_a_later_version_is_left_alone(
-    hass: HomeAssistant,
-) -> None:
-    entry = MockConfigEntry(domain=DOMAIN, version=2)
-    entry.add_to_hass(hass)
-    assert not await hass.config_entries.async_setup(entry.entry_id)
-    assert entry.state is ConfigEntryState.MIGRATION_ERROR

@@ -8,7 +8,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from homeassistant.config_entries import SOURCE_REAUTH, ConfigEntry, ConfigSubentry
-from homeassistant.const import CONF_API_KEY, CONF_URL
+from homeassistant.const import CONF_API_KEY, CONF_MODEL, CONF_URL
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers.aiohttp_client import async_get_clientsession
 
@@ -244,6 +244,7 @@ class ServerPool:
             subentry.data[CONF_URL],
             subentry.data.get(CONF_API_KEY),
             EngineKind(subentry.data[CONF_KIND]),
+            model=subentry.data.get(CONF_MODEL),
         )
         server = WatchedServer(subentry, engine, lambda: self._async_state(server))
         self._watched[server_id] = server

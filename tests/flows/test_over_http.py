@@ -1,0 +1,83 @@
+"""The dialogs as a browser sees them: over Home Assistant's own HTTP API."""
+
+from http import HTTPStatus
+from typing import Any
+
+from aiohttp.test_utils import TestClient
+from homeassistant.core import HomeAssistant
+from homeassistant.setup import async_setup_component
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser
+from pytest_homeassistant_custom_component.typing import ClientSessionGenerator
+
+from tests.fake_server import FakeServer
+
+FLOW = "/api/config/config_entries/flow"
+PART = "/api/config/config_entries/subentries/flow"
+OPTIONS = "/api/config/config_entries/options/flow"
+
+
+@pytest.fixture
+async def browser(
+    hass: HomeAssistant,
+    persons: dict[str, MockUser],
+    hass_client: ClientSessionGenerator,
+) -> TestClient[Any, Any]:
+    """A client that is logged in."""
+    for component in ("config", "conversation"):
+        assert await async_setup_component(hass, component, {})
+    return await hass_client()
+
+
+async def _post(client: TestClient[Any, Any], path: str, body: object) -> Any:
+    response = await client.post(path, json=body)
+    answer = await response.json()
+    assert response.status == HTTPStatus.OK, answer
+    return answer
+
+
+async def test_a_household_is_founded(
+    browser: TestClient[Any, Any], llama: FakeServer
+) -> None:
+    result = await _post(browser, FLOW, {"handler": "fair_share"})
+    step = f"{FLOW}/{result['flow_id']}"
+    answers: tuple[dict[str, object], ...] = (
+        {"url": llama.url},
+        {"memory": "separate"},
+        {"persons": ["person.anna"]},
+        {"prompt": "Hi", "llm_hass_api": ["assist"]},
+    )
+    results = [await _post(browser, step, answer) for answer in answers]
+    assert [r.get("step_id") for r in results] == ["server", "members", "agent", None]
+    assert results[-1]["type"] == "create_entry"
+    assert results[-1]["result"]["state"] == "loaded"
+
+
+@pytest.mark.parametrize("kind", ["server", "member", "agent"])
+async def test_a_part_can_be_added(
+    browser: TestClient[Any, Any], household: MockConfigEntry, kind: str
+) -> None:
+    result = await _post(browser, PART, {"handler": [household.entry_id, kind]})
+    assert (result["type"], result["step_id"]) == ("form", "user")
+    assert result["data_schema"]
+
+
+@pytest.mark.parametrize("which", ["satellite", "other_device"])
+async def test_a_device_can_be_added(
+    browser: TestClient[Any, Any], household: MockConfigEntry, which: str
+) -> None:
+    result = await _post(browser, PART, {"handler": [household.entry_id, "device"]})
+    assert result["type"] == "menu"
+    step = f"{PART}/{result['flow_id']}"
+    result = await _post(browser, step, {"next_step_id": which})
+    assert (result["type"], result["step_id"]) == ("form", which)
+
+
+async def test_the_rules_can_be_changed(
+    browser: TestClient[Any, Any], household: MockConfigEntry
+) -> None:
+    result = await _post(browser, OPTIONS, {"handler": household.entry_id})
+    names = [field["name"] for field in result["data_schema"]]
+    assert names == ["policy", "guests", "queue", "costs"]
+    sections = [field["type"] for field in result["data_schema"][1:]]
+    assert sections == ["expandable"] * 3
