@@ -34,10 +34,10 @@ the second one.
 
 Switches, at any time: ``server.loading``, ``server.api_key``, ``server.refuse`` (names
 of body fields answered with 400), ``server.hide`` (paths answered with 404),
-``server.override`` (paths answered with a ``failure``),
-``server.streaming``, ``server.vision``, ``server.models``, ``server.silent`` (accepts
-and never answers). ``await server.stop()`` kills it (connections are reset, then
-refused); ``await server.start()`` brings it back on the same port.
+``server.override`` (paths answered with a ``failure``), ``server.streaming``,
+``server.vision``, ``server.tools``, ``server.models``, ``server.silent`` (accepts and
+never answers). ``await server.stop()`` kills it (connections are reset, then refused);
+``await server.start()`` brings it back on the same port.
 """
 
 import asyncio
@@ -165,6 +165,7 @@ class FakeServer:
         self.silent = False
         self.streaming = True
         self.vision = False
+        self.tools = True
         self.refuse: set[str] = set()
         self.hide: set[str] = set()
         self.override: dict[str, Failure] = {}
@@ -342,6 +343,7 @@ class FakeServer:
                 "model_path": "/models/fake.gguf",
                 "modalities": {"vision": self.vision, "audio": False},
                 "chat_template": "{{ messages }}",
+                "chat_template_caps": {"supports_tools": self.tools},
                 "build_info": "b11669-fake",
                 "is_sleeping": False,
             }

@@ -39,6 +39,14 @@ async def test_llama_cpp_tells_slots_context_and_sight(
     )
 
 
+async def test_a_chat_template_that_knows_no_tools_is_noticed(
+    llama: Engine, llama_server: FakeServer
+) -> None:
+    """Such a server drops the tools without a word."""
+    llama_server.tools = False
+    assert not (await llama.probe()).tools
+
+
 async def test_the_slots_of_llama_cpp_are_taken_to_share_one_pool(
     session: aiohttp.ClientSession,
 ) -> None:

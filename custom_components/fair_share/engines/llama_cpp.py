@@ -75,6 +75,7 @@ class LlamaCppEngine(ChatEngine):
         settings = _mapping(props.get("default_generation_settings"))
         meta = _mapping(entries[0].get("meta"))
         self._vision = bool(_mapping(props.get("modalities")).get("vision"))
+        caps = _mapping(props.get("chat_template_caps"))
         slots = _positive(props.get("total_slots"))
         context = _positive(settings.get("n_ctx")) or _positive(meta.get("n_ctx"))
         return Capabilities(
@@ -85,6 +86,8 @@ class LlamaCppEngine(ChatEngine):
             slots=slots,
             context_tokens=context,
             kv_tokens=None if slots == 1 else context,
+            # Where the chat template knows no tools they are dropped without a word.
+            tools=bool(caps.get("supports_tools", True)),
             counts_tokens=await self._can_count(),
             reports_progress=True,
         )
