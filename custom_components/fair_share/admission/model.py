@@ -83,14 +83,6 @@ class TokenCount:
         """All prompt tokens, cached or not."""
         return self.uncached + self.cached
 
-    def __add__(self, other: TokenCount) -> TokenCount:
-        """Add two counts, kind by kind."""
-        return TokenCount(
-            self.uncached + other.uncached,
-            self.cached + other.cached,
-            self.output + other.output,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Caps:

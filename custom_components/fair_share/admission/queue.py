@@ -122,6 +122,8 @@ class AdmissionQueue:
         """
         if self._closed:
             raise Rejected(RejectReason.CLOSED)
+        if self._closed:
+            raise Rejected(RejectReason.CLOSED)
         request_id = request.request_id
         path = self.scheduler.path_ids(request.class_id)
         try:

@@ -21,15 +21,14 @@ def window_bounds(window: QuotaWindow, wall: datetime) -> tuple[datetime, dateti
     which clocks change.
     """
     day = wall.date()
-    match window:
-        case QuotaWindow.DAY:
-            first, following = day, day + timedelta(days=1)
-        case QuotaWindow.WEEK:
-            first = day - timedelta(days=day.weekday())
-            following = first + timedelta(days=7)
-        case QuotaWindow.MONTH:
-            first = day.replace(day=1)
-            following = (first + timedelta(days=31)).replace(day=1)
+    if window is QuotaWindow.DAY:
+        first, following = day, day + timedelta(days=1)
+    elif window is QuotaWindow.WEEK:
+        first = day - timedelta(days=day.weekday())
+        following = first + timedelta(days=7)
+    else:
+        first = day.replace(day=1)
+        following = (first + timedelta(days=31)).replace(day=1)
     start, end = (
         datetime.combine(date, time.min, tzinfo=wall.tzinfo).astimezone(UTC)
         for date in (first, following)

@@ -77,7 +77,7 @@ class Generator:
             yield deltas
 
     async def count_tokens(self, request: GenerationRequest) -> int:
-        """Return the prompt's length in tokens: counted if a server can, else guessed."""
+        """Return a prompt's length in tokens, counted if a server can."""
         for server in self._servers.ready():
             if server.capabilities is None or not server.capabilities.counts_tokens:
                 continue

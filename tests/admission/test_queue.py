@@ -1,0 +1,339 @@
+"""The asyncio face: every way in and every way out."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+import random
+
+import pytest
+
+from custom_components.fair_share.admission.model import (
+    CostWeights,
+    Limits,
+    NodeSpec,
+    Outcome,
+    QuotaSpec,
+    Rejected,
+    RejectReason,
+    Request,
+    RequestClass,
+    RequestRecord,
+    TokenCount,
+    Verdict,
+    Workload,
+)
+from custom_components.fair_share.admission.queue import AdmissionQueue, Grant
+from custom_components.fair_share.admission.scheduler import Scheduler
+
+from .world import START, capacity
+
+CHAT = "ada/direct/chat"
+
+
+@dataclass
+class VirtualClock:
+    """A clock that only moves when it is told to."""
+
+    now: float = 0.0
+    time: datetime = START
+
+    def monotonic(self) -> float:
+        """Return virtual seconds."""
+        return self.now
+
+    def wall(self) -> datetime:
+        """Return the virtual local time."""
+        return self.time
+
+    def advance(self, seconds: float) -> None:
+        """Move both clocks on."""
+        self.now += seconds
+        self.time += timedelta(seconds=seconds)
+
+
+@dataclass
+class Home:
+    """A queue, its clock, and what it told."""
+
+    queue: AdmissionQueue
+    clock: VirtualClock
+    changed: list[str] = field(default_factory=list)
+    records: list[RequestRecord] = field(default_factory=list)
+    made: int = 0
+
+    def request(self, *, prompt: int = 10, class_id: str = CHAT) -> Request:
+        """Return a new request."""
+        self.made += 1
+        return Request(f"r{self.made}", class_id, prompt, 100)
+
+    def start(self, stay: asyncio.Event, *, prompt: int = 10) -> asyncio.Task[Grant]:
+        """Let a client ask, and hold its grant until ``stay`` is set."""
+
+        async def client() -> Grant:
+            async with self.queue.admit(self.request(prompt=prompt)) as grant:
+                await stay.wait()
+                grant.finish()
+                return grant
+
+        return asyncio.get_running_loop().create_task(client())
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Return how many run and wait."""
+        status = self.queue.status()
+        return status.running, status.waiting
+
+
+@asynccontextmanager
+async def open_home(slots: int = 1) -> AsyncIterator[Home]:
+    """Open a queue with one member and one server."""
+    clock = VirtualClock()
+    changed: list[str] = []
+    records: list[RequestRecord] = []
+
+    def on_change(node_ids: Iterable[str]) -> None:
+        changed.extend(node_ids)
+
+    queue = AdmissionQueue(
+        Scheduler(START), clock, on_change=on_change, on_record=records.append
+    )
+    queue.put_node(NodeSpec("ada"))
+    queue.put_node(NodeSpec("ada/direct", "ada"))
+    queue.put_class(RequestClass(CHAT, "ada/direct", Workload.CHAT))
+    queue.put_server(capacity(slots=slots))
+    try:
+        yield Home(queue, clock, changed, records)
+    finally:
+        queue.close()
+
+
+@pytest.fixture
+async def home() -> AsyncIterator[Home]:
+    """A household with one slot."""
+    async with open_home() as opened:
+        yield opened
+
+
+async def settle() -> None:
+    """Let everything run that can run now."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_one_runs_and_the_next_follows_when_it_leaves(home: Home) -> None:
+    stay, second_stay = asyncio.Event(), asyncio.Event()
+    first, second = home.start(stay), home.start(second_stay)
+    await settle()
+    assert home.counts == (1, 1)
+    stay.set()
+    await first
+    await settle()
+    assert home.counts == (1, 0)
+    second_stay.set()
+    await second
+    assert home.counts == (0, 0)
+    assert [record.outcome for record in home.records] == [Outcome.FINISHED] * 2
+    assert list(home.queue.history) == home.records
+
+
+async def test_who_leaves_while_waiting_never_gets_a_slot(home: Home) -> None:
+    stay = asyncio.Event()
+    running, leaving = home.start(stay), home.start(stay)
+    await settle()
+    leaving.cancel()
+    await settle()
+    assert leaving.cancelled()
+    assert home.counts == (1, 0)
+    assert home.records[0].outcome is Outcome.CANCELLED
+    assert home.records[0].server_id is None
+    stay.set()
+    await running
+
+
+async def test_who_leaves_while_running_gives_the_slot_back_at_once(home: Home) -> None:
+    stay = asyncio.Event()
+    running, waiting = home.start(stay), home.start(stay)
+    await settle()
+    running.cancel()
+    await settle()
+    assert home.counts == (1, 0)
+    assert home.records[0].outcome is Outcome.CANCELLED
+    stay.set()
+    await waiting
+
+
+async def test_who_leaves_in_the_moment_of_the_turn_gives_it_back(home: Home) -> None:
+    stay = asyncio.Event()
+    running, next_one = home.start(stay), home.start(asyncio.Event())
+    await settle()
+    stay.set()
+    await asyncio.sleep(0)
+    next_one.cancel()
+    await running
+    await settle()
+    assert home.counts == (0, 0)
+
+
+async def test_a_failure_inside_gives_the_slot_back(home: Home) -> None:
+    with pytest.raises(RuntimeError, match="engine"):
+        async with home.queue.admit(home.request()):
+            raise RuntimeError("engine")
+    assert home.counts == (0, 0)
+    assert home.records[0].outcome is Outcome.FAILED
+
+
+async def test_leaving_early_without_an_error_is_a_cancellation(home: Home) -> None:
+    async with home.queue.admit(home.request()):
+        pass
+    assert home.records[0].outcome is Outcome.CANCELLED
+
+
+async def test_progress_is_charged_and_told(home: Home) -> None:
+    async with home.queue.admit(home.request(prompt=40)) as grant:
+        grant.prompt_progress(uncached=30, cached=10)
+        assert home.queue.node_status("ada").tokens == TokenCount(30, 10, 0)
+        assert grant.output(2) is Verdict.CONTINUE
+        assert home.queue.node_status("ada").tokens == TokenCount(30, 10, 2)
+        grant.settle(TokenCount(20, 20, 3), estimated=True)
+        grant.finish()
+    assert home.records[0].tokens == TokenCount(20, 20, 3)
+    assert home.records[0].estimated
+    assert {"household", "ada", "ada/direct", CHAT} <= set(home.changed)
+
+
+async def test_a_refusal_at_the_door_leaves_nothing_behind(home: Home) -> None:
+    with pytest.raises(Rejected) as refusal:
+        async with home.queue.admit(home.request(prompt=5000)):
+            pytest.fail("admitted")
+    assert refusal.value.reason is RejectReason.TOO_LONG
+    assert home.counts == (0, 0)
+    assert home.records == []
+
+
+async def test_who_waits_is_told_when_the_quota_is_used_up(home: Home) -> None:
+    home.queue.put_node(NodeSpec("ada", quota=QuotaSpec(50)))
+
+    async def run_until_stopped() -> None:
+        async with home.queue.admit(home.request(prompt=40)) as grant:
+            await settle()
+            assert grant.output(20) is Verdict.STOP_QUOTA
+            raise Rejected(RejectReason.QUOTA)
+
+    running = asyncio.create_task(run_until_stopped())
+    await asyncio.sleep(0)
+    waiting = home.start(asyncio.Event())
+    with pytest.raises(Rejected):
+        await running
+    assert home.records[0].outcome is Outcome.CUT_BY_QUOTA
+    with pytest.raises(Rejected) as refusal:
+        await waiting
+    assert refusal.value.reason is RejectReason.QUOTA
+
+
+async def test_closing_tells_who_waits_and_leaves_who_runs(home: Home) -> None:
+    stay = asyncio.Event()
+    running, waiting = home.start(stay), home.start(stay)
+    await settle()
+    home.queue.close()
+    with pytest.raises(Rejected) as refusal:
+        await waiting
+    assert refusal.value.reason is RejectReason.CLOSED
+    with pytest.raises(Rejected, match="closed"):
+        async with home.queue.admit(home.request()):
+            pytest.fail("admitted")
+    stay.set()
+    assert (await running).finished
+
+
+async def test_who_left_is_not_told_anything_more(home: Home) -> None:
+    stay = asyncio.Event()
+    running, leaving = home.start(stay), home.start(stay)
+    await settle()
+    leaving.cancel()
+    home.queue.close()
+    await settle()
+    assert leaving.done()
+    stay.set()
+    await running
+
+
+async def test_lost_patience_is_noticed_without_any_other_event(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.queue.close_server("server")
+    waiting = home.start(asyncio.Event())
+    await settle()
+    loop = asyncio.get_running_loop()
+    delays: list[float] = []
+    monkeypatch.setattr(
+        loop,
+        "call_later",
+        lambda delay, _callback: delays.append(delay) or asyncio.Handle,
+    )
+    home.clock.advance(100)
+    home.queue.decide()
+    assert delays == [20]
+    monkeypatch.undo()
+    home.clock.advance(20)
+    home.queue._timer = None  # noqa: SLF001 - the fake one can't be cancelled
+    home.queue.decide()
+    with pytest.raises(Rejected) as refusal:
+        await waiting
+    assert refusal.value.reason is RejectReason.NO_SERVER
+
+
+async def test_a_new_window_is_told(home: Home) -> None:
+    home.changed.clear()
+    home.clock.advance(13 * 3600)
+    home.queue.decide()
+    assert "ada" in home.changed
+
+
+async def test_the_household_can_change_while_requests_wait(home: Home) -> None:
+    stay = asyncio.Event()
+    running, waiting = home.start(stay), home.start(stay)
+    await settle()
+    home.queue.configure(
+        costs=CostWeights(), limits=Limits(queued=1), policy="equal_tokens"
+    )
+    with pytest.raises(Rejected):
+        async with home.queue.admit(home.request()):
+            pytest.fail("admitted")
+    home.queue.grant_tokens("ada", 10)
+    home.queue.put_class(RequestClass(CHAT, "ada/direct", Workload.CHAT))
+    home.queue.remove_server("server")
+    home.queue.put_server(capacity("another"))
+    await settle()
+    assert home.counts == (2, 0)
+    home.queue.restore_state(home.queue.export_state())
+    home.queue.remove_node("ada")
+    stay.set()
+    await asyncio.gather(running, waiting)
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_no_slot_is_lost_in_fifty_random_ends(seed: int) -> None:
+    chance = random.Random(seed)
+    async with open_home(slots=3) as home:
+
+        async def client() -> None:
+            async with home.queue.admit(home.request()) as grant:
+                for _ in range(chance.randrange(6)):
+                    await asyncio.sleep(0)
+                    grant.output(1)
+                chance.choice((grant.finish, _fail))()
+
+        clients = [asyncio.create_task(client()) for _ in range(50)]
+        for task in chance.sample(clients, 25):
+            await asyncio.sleep(0)
+            task.cancel()
+        await asyncio.gather(*clients, return_exceptions=True)
+        assert home.counts == (0, 0)
+        async with home.queue.admit(home.request()):
+            assert home.counts == (1, 0)
+
+
+def _fail() -> None:
+    raise RuntimeError
