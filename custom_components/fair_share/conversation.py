@@ -20,7 +20,7 @@ from .agents.one_at_a_time import OneAtATime
 from .agents.settings import AgentSettings
 from .agents.turn import Turn
 from .const import DOMAIN, SUBENTRY_AGENT
-from .entity import async_household_device, async_rename_device, subentry_device_info
+from .entity import async_household_device, async_update_device, subentry_device_info
 from .household.runtime import FairShareConfigEntry
 
 PARALLEL_UPDATES = 0
@@ -46,7 +46,7 @@ async def async_setup_entry(
                 continue
             if agent := agents.get(subentry_id):
                 agent.async_apply(subentry)
-                async_rename_device(hass, entry, subentry_id)
+                async_update_device(hass, entry, subentry_id)
                 continue
             agents[subentry_id] = AgentEntity(entry, subentry, household_device.id)
             async_add_entities([agents[subentry_id]], config_subentry_id=subentry_id)

@@ -1,5 +1,6 @@
 """What all entities share: their devices, and how they hear of changes."""
 
+from homeassistant.const import CONF_MODEL, CONF_URL
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers import device_registry as dr
 from homeassistant.helpers.device_registry import DeviceEntryType, DeviceInfo
@@ -44,27 +45,35 @@ def built_in_device_info(
 def subentry_device_info(
     entry: FairShareConfigEntry, subentry_id: str, via_device_id: str
 ) -> DeviceInfo:
-    """Describe the device of a subentry."""
+    """Describe the device of a subentry; a server's leads to the server itself."""
+    subentry = entry.subentries[subentry_id]
     return DeviceInfo(
         identifiers={(DOMAIN, subentry_id)},
         entry_type=DeviceEntryType.SERVICE,
-        name=entry.subentries[subentry_id].title,
+        name=subentry.title,
+        model=subentry.data.get(CONF_MODEL),
+        configuration_url=subentry.data.get(CONF_URL),
         via_device_id=via_device_id,
     )
 
 
 @callback
-def async_rename_device(
+def async_update_device(
     hass: HomeAssistant, entry: FairShareConfigEntry, subentry_id: str
 ) -> None:
-    """Let the device of a subentry have the subentry's present title."""
+    """Let the device of a subentry show what the subentry says now."""
     registry = dr.async_get(hass)
     device = registry.async_get_device_by_identifier(
         (DOMAIN, subentry_id), entry.entry_id
     )
     if device is not None:
-        title = entry.subentries[subentry_id].title
-        registry.async_update_device(device.id, name=title)
+        subentry = entry.subentries[subentry_id]
+        registry.async_update_device(
+            device.id,
+            name=subentry.title,
+            model=subentry.data.get(CONF_MODEL),
+            configuration_url=subentry.data.get(CONF_URL),
+        )
 
 
 class FairShareEntity(Entity):

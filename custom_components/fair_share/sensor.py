@@ -22,7 +22,7 @@ from .const import SUBENTRY_SERVER
 from .entity import (
     FairShareEntity,
     async_household_device,
-    async_rename_device,
+    async_update_device,
     built_in_device_info,
     household_device_info,
     subentry_device_info,
@@ -95,7 +95,7 @@ class _Platform:
 
     @callback
     def async_follow_subentries(self) -> None:
-        """Add sensors of new subentries and rename the devices of renamed ones.
+        """Add sensors of new subentries and update the devices of renamed ones.
 
         Home Assistant itself takes away those of removed ones.
         """
@@ -106,7 +106,7 @@ class _Platform:
                     self._subentry_sensors(subentry_id), config_subentry_id=subentry_id
                 )
             elif title != self._titles[subentry_id]:
-                async_rename_device(self._hass, self._entry, subentry_id)
+                async_update_device(self._hass, self._entry, subentry_id)
         self._titles = titles
 
     def _subentry_titles(self) -> Iterable[tuple[str, str]]:

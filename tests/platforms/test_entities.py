@@ -295,6 +295,31 @@ async def test_a_renamed_member_renames_the_device(
     assert found_device(device_registry, entry, "anna").name == "Anna Maria"
 
 
+async def test_the_device_of_a_server_leads_to_it_also_after_it_moved(
+    hass: HomeAssistant,
+    entry: ConfigEntry,
+    device_registry: dr.DeviceRegistry,
+    elapse: Elapse,
+) -> None:
+    found = found_device(device_registry, entry, "server")
+    old = entry.subentries["server"]
+    assert found.model == "fake-model"
+    assert found.configuration_url == old.data["url"]
+
+    hass.config_entries.async_update_subentry(
+        entry,
+        old,
+        title="other (127.0.0.1:1)",
+        data={**old.data, "url": "http://127.0.0.1:1", "model": "other"},
+    )
+    await elapse(6)
+
+    found = found_device(device_registry, entry, "server")
+    assert found.name == "other (127.0.0.1:1)"
+    assert found.model == "other"
+    assert found.configuration_url == "http://127.0.0.1:1"
+
+
 async def test_a_name_that_people_gave_the_device_stays(
     hass: HomeAssistant,
     entry: ConfigEntry,
