@@ -264,6 +264,7 @@ async def test_the_wanted_model_is_used_if_the_server_has_it(
     assert (
         await find_server(session, any_server.url, model="b")
     ).capabilities.model == "b"
-    assert (
-        await find_server(session, any_server.url, model="c")
-    ).capabilities.model == "a"
+    found = await find_server(session, any_server.url, model="c")
+    assert found.capabilities.model == "a"
+    any_server.models = ("a", "c")
+    assert (await found.engine.probe()).model == "c"

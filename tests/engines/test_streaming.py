@@ -239,6 +239,22 @@ async def test_an_error_inside_a_stream_is_raised_after_what_came_before_it(
     assert text_of(deltas) == "hi"
 
 
+async def test_streams_that_exhaust_a_shared_pool_die_together(
+    session: aiohttp.ClientSession,
+) -> None:
+    gate = asyncio.Event()
+    async with FakeServer(kv_tokens=20) as server:
+        engine = engine_for(session, server)
+        server.script(answer("one", gate, *["more"] * 9), answer(*["more"] * 18))
+        first = asyncio.create_task(deltas_until_error(engine))
+        await (await server.wait_chats(1)).wait_started()
+        _, second_error = await deltas_until_error(engine)
+        deltas, first_error = await first
+    assert isinstance(first_error, PoolExhaustedError)
+    assert isinstance(second_error, PoolExhaustedError)
+    assert text_of(deltas) == "one"
+
+
 async def test_the_message_of_an_error_inside_a_stream_is_kept(
     any_engine: Engine, any_server: FakeServer
 ) -> None:

@@ -44,6 +44,7 @@ class ChatEngine(ABC):
     def __init__(self, http: ServerHttp, model: str | None = None) -> None:
         """``model`` is used where a request names none; else the probe chooses."""
         self._http = http
+        self._wanted_model = model
         self._model = model
         self._streamed = False
         self._vision: bool | None = None
@@ -62,8 +63,8 @@ class ChatEngine(ABC):
         await self._check_ready()
         entries = (await list_models(self._http)).entries
         models = tuple(str(entry["id"]) for entry in entries)
-        if self._model not in models:
-            self._model = models[0]
+        wanted = self._wanted_model
+        self._model = wanted if wanted in models else models[0]
         capabilities = await self._facts(models, entries)
         if await self._has_room(capabilities):
             if not self._streamed:
