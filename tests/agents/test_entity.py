@@ -1,12 +1,14 @@
 """The conversation entity: what Home Assistant sees of an agent."""
 
+from pathlib import Path
 from typing import Any
 
 from homeassistant.components import conversation
 from homeassistant.components.conversation import Attachment, trace
 from homeassistant.components.conversation.chat_log import UserContent
 from homeassistant.core import HomeAssistant
-from homeassistant.helpers import chat_session, device_registry as dr
+from homeassistant.helpers import device_registry as dr
+from homeassistant.helpers.chat_session import ChatSession
 import pytest
 
 from tests.agents.conftest import AGENT, API, House, is_error, speech
@@ -149,18 +151,16 @@ class TestWithSettings:
 
 class TestPictures:
     async def _show(
-        self, house: House, path: Any, mime_type: str = "image/png"
+        self, house: House, path: Path, mime_type: str = "image/png"
     ) -> conversation.ConversationResult:
         picture = Attachment("media-source://a", mime_type, path)
-        with (
-            chat_session.async_get_chat_session(house.hass) as session,
-            conversation.async_get_chat_log(house.hass, session) as chat_log,
-        ):
+        session = ChatSession("table")
+        with conversation.async_get_chat_log(house.hass, session) as chat_log:
             chat_log.async_add_user_content(UserContent("what is this?", [picture]))
-            return await house.say("what is this?", session.conversation_id)
+            return await house.say("what is this?", "table")
 
     async def test_a_server_that_sees_gets_them(
-        self, hass: HomeAssistant, house: House, tmp_path: Any
+        self, hass: HomeAssistant, house: House, tmp_path: Path
     ) -> None:
         house.server.vision = True
         assert await hass.config_entries.async_reload(house.entry.entry_id)
@@ -172,19 +172,30 @@ class TestPictures:
         assert image["image_url"]["url"] == "data:image/png;base64,cG5n"
 
     async def test_a_server_that_does_not_see_is_told_before_anything_is_sent(
-        self, house: House, tmp_path: Any
+        self, house: House, tmp_path: Path
     ) -> None:
         """See home-assistant/core #180168."""
         result = await self._show(house, tmp_path / "a.png")
         assert speech(result) == "The language model cannot look at images."
         assert house.sent == []
 
+    @pytest.mark.parametrize(
+        ("name", "mime_type", "sentence"),
+        [
+            ("a.pdf", "application/pdf", "I can only look at images."),
+            ("gone.png", "image/png", "The attached image could not be read."),
+        ],
+    )
     async def test_what_is_no_picture_or_gone_is_told(
-        self, hass: HomeAssistant, house: House, tmp_path: Any
+        self,
+        hass: HomeAssistant,
+        house: House,
+        tmp_path: Path,
+        name: str,
+        mime_type: str,
+        sentence: str,
     ) -> None:
         house.server.vision = True
         assert await hass.config_entries.async_reload(house.entry.entry_id)
-        result = await self._show(house, tmp_path / "a.pdf", "application/pdf")
-        assert speech(result) == "I can only look at images."
-        result = await self._show(house, tmp_path / "gone.png")
-        assert speech(result) == "The attached image could not be read."
+        result = await self._show(house, tmp_path / name, mime_type)
+        assert speech(result) == sentence

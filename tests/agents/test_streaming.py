@@ -3,7 +3,7 @@
 from typing import Any
 
 from homeassistant.components import conversation
-from homeassistant.helpers import chat_session
+from homeassistant.helpers.chat_session import ChatSession
 import pytest
 
 from tests.agents.conftest import House, is_error, speech
@@ -42,15 +42,12 @@ async def test_an_answer_is_spoken_and_kept(house: House) -> None:
 async def test_an_answer_is_passed_on_while_it_is_written(house: House) -> None:
     house.server.script(answer(Thought("hm"), "Good", " morning"))
     deltas: list[dict[str, Any]] = []
-    with (
-        chat_session.async_get_chat_session(house.hass) as session,
-        conversation.async_get_chat_log(
-            house.hass,
-            session,
-            chat_log_delta_listener=lambda _log, delta: deltas.append(delta),
-        ),
+    with conversation.async_get_chat_log(
+        house.hass,
+        ChatSession("table"),
+        chat_log_delta_listener=lambda _log, delta: deltas.append(delta),
     ):
-        await house.say(conversation_id=session.conversation_id)
+        await house.say(conversation_id="table")
     assert deltas == [
         {"role": "assistant"},
         {"thinking_content": "hm"},
