@@ -1,12 +1,10 @@
 """Imports go downwards only: the layers of the package, read from its source."""
 
-import ast
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[1] / "custom_components" / "fair_share"
+from tests.metadata.source import PACKAGE, imports
 
 DOWNWARDS = {
     "admission": {"admission"},
@@ -23,22 +21,6 @@ FOREIGN = {
     "engines": {"homeassistant", "voluptuous", "probatio"},
 }
 """What a layer must not know at all."""
-
-
-def _imports(path: Path) -> Iterator[str]:
-    """Yield the full names of all modules that a file imports."""
-    package = ("fair_share", *path.relative_to(PACKAGE).parent.parts)
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        match node:
-            case ast.Import(names=names):
-                yield from (alias.name for alias in names)
-            case ast.ImportFrom(module=module, level=0):
-                yield str(module)
-            case ast.ImportFrom(module=None, names=names, level=level):
-                base = package[: len(package) - level + 1]
-                yield from (".".join((*base, alias.name)) for alias in names)
-            case ast.ImportFrom(module=str(module), level=level):
-                yield ".".join((*package[: len(package) - level + 1], module))
 
 
 def _own(name: str) -> str | None:
@@ -59,21 +41,21 @@ def _name(path: Path) -> str:
 def test_a_file_imports_only_its_own_layer_and_those_below(path: Path) -> None:
     layer = path.relative_to(PACKAGE).parts[0]
     assert layer in DOWNWARDS, f"{layer} is not a known layer"
-    used = {own for name in _imports(path) if (own := _own(name)) is not None}
+    used = {own for name in imports(path) if (own := _own(name)) is not None}
     assert used <= DOWNWARDS[layer]
 
 
 @pytest.mark.parametrize("path", _files(), ids=_name)
 def test_the_core_knows_neither_home_assistant_nor_the_network(path: Path) -> None:
     layer = path.relative_to(PACKAGE).parts[0]
-    used = {name.split(".")[0] for name in _imports(path)}
+    used = {name.split(".")[0] for name in imports(path)}
     assert not used & FOREIGN.get(layer, set())
 
 
 def test_the_test_reads_every_way_to_import(tmp_path: Path) -> None:
     source = PACKAGE / "engines" / "base.py"
-    assert "dataclasses" in set(_imports(source))
-    names = set(_imports(PACKAGE / "flows" / "member.py"))
+    assert "dataclasses" in set(imports(source))
+    names = set(imports(PACKAGE / "flows" / "member.py"))
     assert "fair_share.const" in names
     assert "fair_share.flows.people" in names
     assert _own("custom_components.fair_share.const") == "const"

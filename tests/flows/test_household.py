@@ -104,6 +104,19 @@ async def test_nobody_has_to_become_a_member(
     ]
 
 
+@pytest.mark.usefixtures("persons")
+async def test_a_person_who_was_deleted_meanwhile_does_not_become_a_member(
+    hass: HomeAssistant, llama: FakeServer
+) -> None:
+    result = await go_on(hass, await found(hass), {"url": llama.url})
+    result = await go_on(hass, result, {})
+    hass.states.async_remove("person.ben")
+    result = await go_on(hass, result, {"persons": ["person.anna", "person.ben"]})
+    result = await go_on(hass, result, TALK)
+    members = result["result"].get_subentries_of_type("member")
+    assert [member.title for member in members] == ["Anna"]
+
+
 async def test_a_home_without_persons_is_not_asked_for_members(
     hass: HomeAssistant, llama: FakeServer
 ) -> None:

@@ -108,6 +108,20 @@ async def test_of_several_servers_one_is_chosen(
     )
 
 
+async def test_a_server_that_was_removed_meanwhile_is_told(
+    hass: HomeAssistant, household: MockConfigEntry
+) -> None:
+    other = subentry(server("http://127.0.0.1:1", subentry_id="second"))
+    hass.config_entries.async_add_subentry(household, other)
+    result = await repair(hass, household)
+    hass.config_entries.async_remove_subentry(household, "second")
+    result = await go_on(hass, result, {"server": "second"})
+    assert (result["type"], result["reason"]) == (
+        FlowResultType.ABORT,
+        "server_removed",
+    )
+
+
 async def test_a_household_without_a_server_says_so(
     hass: HomeAssistant, household: MockConfigEntry
 ) -> None:

@@ -40,3 +40,19 @@ def assigned_errors(module: ast.Module) -> set[str]:
             ):
                 found.add(key)
     return found
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Yield the full names of all modules that a file imports."""
+    package = ("fair_share", *path.relative_to(PACKAGE).parent.parts)
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names)
+            case ast.ImportFrom(module=module, level=0):
+                yield str(module)
+            case ast.ImportFrom(module=None, names=names, level=level):
+                base = package[: len(package) - level + 1]
+                yield from (".".join((*base, alias.name)) for alias in names)
+            case ast.ImportFrom(module=str(module), level=level):
+                yield ".".join((*package[: len(package) - level + 1], module))

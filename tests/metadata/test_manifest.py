@@ -8,8 +8,9 @@ from awesomeversion import AwesomeVersion
 from homeassistant.core import HomeAssistant
 from homeassistant.loader import async_get_integration
 
+from custom_components.fair_share import PLATFORMS
 from custom_components.fair_share.const import DOMAIN
-from tests.metadata.source import PACKAGE
+from tests.metadata.source import PACKAGE, imports
 
 ROOT = Path(__file__).parents[2]
 MANIFEST: dict[str, Any] = json.loads((PACKAGE / "manifest.json").read_text())
@@ -32,6 +33,18 @@ def test_the_manifest_says_what_it_has_to() -> None:
     assert MANIFEST["documentation"].startswith("https://github.com/fair-share/")
     assert MANIFEST["issue_tracker"].startswith(MANIFEST["documentation"])
     assert AwesomeVersion(MANIFEST["version"]).valid
+
+
+def test_every_component_it_uses_is_a_dependency_or_always_allowed() -> None:
+    allowed = {*MANIFEST["dependencies"], *MANIFEST["after_dependencies"]}
+    allowed |= {*PLATFORMS, "automation", "person", "script"}
+    used = {
+        name.split(".")[2]
+        for path in PACKAGE.rglob("*.py")
+        for name in imports(path)
+        if name.startswith("homeassistant.components.")
+    }
+    assert used <= allowed
 
 
 def test_hacs_lists_it_under_the_same_name() -> None:

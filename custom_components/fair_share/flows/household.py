@@ -57,8 +57,8 @@ class HouseholdFlow(RepairSteps):
         """Ask which persons get a share of their own."""
         people = persons(self.hass)
         if user_input is not None:
-            for entity_id in user_input.get(CONF_PERSONS, ()):
-                person = people[entity_id]
+            chosen = set(user_input.get(CONF_PERSONS, ()))
+            for person in (p for p in people.values() if p.entity_id in chosen):
                 data = default_member(person)
                 self._subentries.append(
                     _subentry(SUBENTRY_MEMBER, person.name, data, person.person_id)

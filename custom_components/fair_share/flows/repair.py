@@ -70,7 +70,9 @@ class RepairSteps(ServerSteps[ConfigFlowContext, ConfigFlowResult, str], ConfigF
         if not self._servers:
             return self.async_abort(reason="no_server")
         if user_input is not None:
-            self._server = self._household.subentries[user_input[_CONF_SERVER]]
+            self._server = self._household.subentries.get(user_input[_CONF_SERVER])
+            if self._server is None:
+                return self.async_abort(reason="server_removed")
             return await self.async_step_address()
         if len(self._servers) == 1:
             self._server = self._servers[0]
