@@ -35,6 +35,9 @@ from .prefixes import Prefix, PrefixMemory
 from .registry import Registry
 from .servers import ServerPool, WatchedServer
 
+_TRIES = 3
+"""A request is sent so often before its server's failure is its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ask:
@@ -92,22 +95,21 @@ class Generator:
 
     async def _deltas(self, ask: Ask) -> AsyncGenerator[Delta]:
         request = await self._measure(ask)
-        sent = False
-        try:
-            async with aclosing(self._attempt(ask, request)) as deltas:
-                async for delta in deltas:
-                    sent = sent or not isinstance(delta, PromptProgress)
-                    yield delta
-        except EngineError as err:
-            if sent or not _worth_another_try(err):
-                raise
-        else:
-            return
-        # Nothing has reached the client yet: it waits, at its place, for a server.
-        again = replace(request, request_id=ulid_now(), continues_turn=True)
-        async with aclosing(self._attempt(ask, again)) as deltas:
-            async for delta in deltas:
-                yield delta
+        for tries_left in reversed(range(_TRIES)):
+            sent = False
+            try:
+                async with aclosing(self._attempt(ask, request)) as deltas:
+                    async for delta in deltas:
+                        sent = sent or not isinstance(delta, PromptProgress)
+                        yield delta
+            except EngineError as err:
+                if sent or not tries_left or not _worth_another_try(err):
+                    raise
+                # Nothing has reached the client yet: it keeps its place and waits
+                # until the server, or another one, is ready.
+                request = replace(request, request_id=ulid_now(), continues_turn=True)
+            else:
+                return
 
     async def _measure(self, ask: Ask) -> Request:
         """Return the request as the queue needs it. Raises ``Rejected`` if too long."""

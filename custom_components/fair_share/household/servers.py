@@ -94,6 +94,8 @@ class WatchedServer:
             except TimeoutError:
                 continue
             self._wake.clear()
+            if self.state is ServerState.LOADING:
+                await asyncio.sleep(_CHECK_LOADING_S)
 
     def report(self, error: EngineError) -> None:
         """Take note of a request's failure that says something about the server."""
