@@ -282,6 +282,19 @@ async def test_a_member_who_leaves_while_they_are_answered_breaks_nothing(
     assert show("household_entry_tokens_served") == "6"
 
 
+async def test_a_sensor_that_is_told_of_an_account_just_gone_stays_as_it_is(
+    entry: ConfigEntry,
+    show: Show,
+    elapse: Elapse,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    entry.runtime_data.queue.remove_node("ben")
+    entry.runtime_data.updates.touch("ben")
+    await elapse(6)
+    assert show("ben_tokens_served") == "0"
+    assert "KeyError" not in caplog.text
+
+
 async def test_a_renamed_member_renames_the_device(
     hass: HomeAssistant,
     entry: ConfigEntry,
