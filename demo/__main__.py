@@ -32,7 +32,7 @@ def main() -> int:
 def _parse() -> argparse.Namespace:
     members = ", ".join(person.username for person in PEOPLE)
     parser = argparse.ArgumentParser(
-        prog="demo",
+        prog="scripts/demo",
         description="Run a Home Assistant in which a household shares one language "
         "model fairly, and print where it is. Ctrl-C stops everything.",
     )

@@ -26,6 +26,7 @@ import sys
 import threading
 
 _START_LIMIT_S = 120.0
+_BATCH_TOKENS = 128
 _ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -117,6 +118,9 @@ def serve(arguments: argparse.Namespace) -> None:
     params.kv_unified = arguments.unified
     params.cpuparams.n_threads = 1
     params.cpuparams_batch.n_threads = 1
+    # A long prompt holds up everybody else's next token for one batch at a time.
+    params.n_batch = _BATCH_TOKENS
+    params.n_ubatch = _BATCH_TOKENS
     params.endpoint_metrics = True
     params.endpoint_slots = True
     if arguments.api_key:

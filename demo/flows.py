@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import json
 from pathlib import Path
 
-from .api import Api, Json
+from .api import Api, ApiError, Json
 from .errors import DemoError
 
 CONFIG_FLOW = "/api/config/config_entries/flow"
@@ -32,7 +32,8 @@ async def run_flow(
     """Answer the steps of a dialog by their names until it is done.
 
     Returns the last step. With a ``subentry_id`` that subentry is changed, else
-    something is added. Raises ``DemoError`` when the dialog refuses an answer.
+    something is added. Raises ``DemoError`` with what the dialog says of an answer that
+    it does not take, ``ApiError`` when it ends for another reason.
     """
     start: Json = {"handler": handler}
     if subentry_id is not None:
@@ -48,7 +49,7 @@ async def run_flow(
         else:
             step = await api.post(url, answers[step["step_id"]])
     if step["type"] == "abort" and step["reason"] != "reconfigure_successful":
-        raise DemoError(f"Fair Share's dialog ended early: {step['reason']}.")
+        raise ApiError(f"its dialog ended early: {step['reason']}")
     return step
 
 

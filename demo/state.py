@@ -33,13 +33,14 @@ def kept_folder(folder: Path, *, fresh: bool) -> Iterator[Path]:
 
 @contextmanager
 def passing_folder() -> Iterator[Path]:
-    """Use a folder that is deleted in the end, unless something failed."""
+    """Use a folder that is deleted in the end, unless an error names a log in it."""
     folder = Path(tempfile.mkdtemp(prefix="fair-share-demo-"))
+    keep = False
     try:
         yield folder
-    except DemoError:
-        raise  # the error tells where the logs are
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+    except DemoError as error:
+        keep = error.log is not None
         raise
-    shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)

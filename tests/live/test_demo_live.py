@@ -1,4 +1,8 @@
+from pathlib import Path
+
 import pytest
+
+from demo.home_assistant import errors_in
 
 from .demo_process import require_engine, run_demo
 
@@ -10,8 +14,10 @@ def _engine() -> None:
     require_engine()
 
 
-def test_a_question_is_answered_and_accounted_for_and_nothing_stays_behind() -> None:
-    run = run_demo("--once", "What can you do?", "--json")
+def test_a_question_is_answered_and_accounted_for_and_nothing_stays_behind(
+    tmp_path: Path,
+) -> None:
+    run = run_demo("--once", "What can you do?", "--json", "--state", str(tmp_path))
 
     assert (run.code, run.left_over) == (0, []), run.stderr
     assert run.result.keys() == {
@@ -29,10 +35,13 @@ def test_a_question_is_answered_and_accounted_for_and_nothing_stays_behind() -> 
     assert run.result["tokens"]["out"] > 0
     assert run.result["charge"] > 0
     assert 0 <= run.result["wait_s"] < run.result["ttft_s"]
+    assert errors_in(tmp_path / "home-assistant.log") == []
 
 
-def test_a_busy_household_shares_the_model_and_nothing_waits_in_the_engine() -> None:
-    run = run_demo("--load", "--seconds", "20", "--json")
+def test_a_busy_household_shares_the_model_and_nothing_waits_in_the_engine(
+    tmp_path: Path,
+) -> None:
+    run = run_demo("--load", "--seconds", "20", "--json", "--state", str(tmp_path))
 
     assert (run.code, run.left_over) == (0, []), run.stderr
     classes = run.result["classes"]
@@ -42,6 +51,7 @@ def test_a_busy_household_shares_the_model_and_nothing_waits_in_the_engine() -> 
     assert sum(row["share"] for row in classes.values()) == pytest.approx(1, abs=0.01)
     assert classes["voice"]["requests"] > 0
     assert run.result["deferred_in_engine"] == 0
+    assert errors_in(tmp_path / "home-assistant.log") == []
     assert run.result["fairness_gap"] <= run.result["bound"]
 
 

@@ -1,4 +1,4 @@
-"""A voice satellite without a microphone, for the demo: what it hears is typed."""
+"""A voice satellite without a microphone, for the demo."""
 
 from homeassistant.config_entries import ConfigEntry
 from homeassistant.const import Platform
