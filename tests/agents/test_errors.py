@@ -1,5 +1,6 @@
 """What is said, and logged, when something does not work."""
 
+import asyncio
 import logging
 from typing import Any
 
@@ -137,6 +138,19 @@ async def test_a_language_without_our_sentences_hears_them_in_english(
     house.server.script(answer())
     result = await house.say(language="et")
     assert speech(result) == "The language model gave no answer. Please try again."
+
+
+async def test_who_is_removed_while_waiting_is_told(house: House) -> None:
+    gate = asyncio.Event()
+    house.server.default = answer(gate, "ok")
+    others = [house.hass.async_create_task(house.say(user_id=None)) for _ in range(2)]
+    await house.server.wait_chats(house.chats_before + 2)
+    waiting = house.hass.async_create_task(house.say())
+    await house.until(lambda: house.household.status().waiting == 1)
+    house.hass.config_entries.async_remove_subentry(house.entry, "anna")
+    assert speech(await waiting).startswith("This was stopped because")
+    gate.set()
+    assert [speech(result) for result in await asyncio.gather(*others)] == ["ok"] * 2
 
 
 class TestWithAQuota:

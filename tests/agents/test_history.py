@@ -75,6 +75,13 @@ async def test_wrong_estimates_end_after_a_handful_of_counts() -> None:
     assert len(counted) <= 5
 
 
+async def test_wrong_estimates_end_with_the_newest_turn_if_it_fits() -> None:
+    async def count(first_turn: int) -> int:
+        return 20 if first_turn == 29 else 21
+
+    assert await first_turn_to_send(10, [1] * 30, 20, count) == 29
+
+
 @pytest.mark.parametrize("text", ["hello", "寝室" * 50, "õhtu 🙂" * 20])
 def test_the_estimate_is_never_below_the_length_in_usual_tokens(text: str) -> None:
     assert most_tokens([{"role": "user", "content": text}]) >= len(text)

@@ -77,6 +77,7 @@ UNREADABLE = [
 ]
 
 PLAIN = [
+    'Use {"service": "light.turn_on", "data": {}} there.',
     "It is 20 degrees.",
     'The data is {"temperature": 20, "name": "hall"}.',
     '{"name": "Ben", "age": 3} is Ben.',

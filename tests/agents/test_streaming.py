@@ -99,6 +99,20 @@ async def test_of_an_answer_that_breaks_off_what_came_is_kept_and_that_it_broke_
     assert house.is_at_rest()
 
 
+async def test_what_is_held_back_when_an_answer_breaks_off_is_kept_too(
+    house: House,
+) -> None:
+    house.server.script(answer("See {", RESET))
+    assert speech(await house.say()).startswith("See { The answer was cut off")
+
+
+async def test_an_answer_that_breaks_off_in_a_thought_is_told(house: House) -> None:
+    house.server.script(answer(Thought("hm"), RESET))
+    result = await house.say()
+    assert is_error(result)
+    assert speech(result).startswith("The answer was cut off")
+
+
 async def test_a_body_that_ends_without_a_finish_is_an_answer_that_was_cut(
     house: House,
 ) -> None:
@@ -191,6 +205,11 @@ async def test_usage_is_asked_for_and_counted_when_it_does_not_come(
     assert house.sent[0]["stream_options"]["include_usage"] is True
     tokens = house.household.node_status("anna").tokens
     assert (tokens.output, tokens.prompt > 0) == (2, True)
+
+
+async def test_the_end_of_an_answer_is_never_held_back(house: House) -> None:
+    house.server.script(answer("It ends with", " {"))
+    assert speech(await house.say()) == "It ends with {"
 
 
 async def test_an_empty_answer_is_told(house: House) -> None:

@@ -59,7 +59,9 @@ def call_in_python(text: str) -> PrintedCall | None:
 
 def _call(value: Mapping[str, Any], names: Collection[str]) -> PrintedCall | None:
     service = value.get("service")
-    if isinstance(service, str) and "." in service:
+    if isinstance(service, str) and "target_device" in value:
+        # As models print it that were made for Home Assistant. A service call without
+        # this key may be what somebody asked to be shown.
         return PrintedCall(service, {k: v for k, v in value.items() if k != "service"})
     name = next((value[k] for k in NAME_KEYS if isinstance(value.get(k), str)), None)
     if name is None:
