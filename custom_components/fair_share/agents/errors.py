@@ -22,6 +22,7 @@ from ..engines.base import (
     NoChatModelError,
     NoStreamingError,
     NotAnEngineError,
+    PoolExhaustedError,
     StreamCutError,
     UnreachableError,
 )
@@ -35,7 +36,7 @@ _REJECTED: Mapping[RejectReason, str] = {
     RejectReason.CLASS_REMOVED: "stopped",
     RejectReason.CLOSED: "stopped",
 }
-_ENGINE: Mapping[type[EngineError], str] = {
+_ENGINE: Mapping[type, str] = {
     UnreachableError: "server_away",
     NotAnEngineError: "server_unsuitable",
     NoChatModelError: "server_unsuitable",
@@ -44,8 +45,10 @@ _ENGINE: Mapping[type[EngineError], str] = {
     LoadingError: "server_loading",
     BusyError: "server_busy",
     ContextOverflowError: "too_long",
+    PoolExhaustedError: "server_busy",
     ClientFaultError: "server_refused",
     StreamCutError: "answer_cut",
+    EngineError: "server_failed",
 }
 
 
@@ -96,7 +99,7 @@ def explain(
     ``quota_resets_at`` is when the allowance starts again, if it was the reason.
     """
     if isinstance(error, EngineError):
-        key = _ENGINE.get(type(error), "server_failed")
+        key = next(_ENGINE[kind] for kind in type(error).__mro__ if kind in _ENGINE)
         return AgentError(key, detail=error.detail)
     if error.reason is RejectReason.QUOTA:
         return _quota(error, quota_resets_at)
