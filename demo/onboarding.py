@@ -5,7 +5,8 @@ at a browser would do it.
 """
 
 import asyncio
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import aiohttp
 
@@ -29,11 +30,13 @@ class Server:
     """The language model server to use.
 
     ``can_use_tools``: its model is good enough to be given the house to control.
+    ``declared`` is what it does not tell of itself and the household has to say.
     """
 
     url: str
     api_key: str | None = None
     can_use_tools: bool = False
+    declared: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def address(self) -> Json:
@@ -71,7 +74,7 @@ async def point_at(api: Api, household: Household, server: Server) -> Household:
         api,
         SUBENTRY_FLOW,
         [household.entry_id, "server"],
-        {"reconfigure": server.address, "server": {}},
+        {"reconfigure": server.address, "server": dict(server.declared)},
         subentry_id=household.server_id,
     )
     return replace(household, server_url=server.url)
@@ -87,7 +90,7 @@ async def _add_integration(api: Api, server: Server) -> str:
         "fair_share",
         {
             "user": server.address,
-            "server": {},
+            "server": dict(server.declared),
             "members": {"persons": ["person.parent"]},
             "agent": talk,
         },

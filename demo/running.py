@@ -123,7 +123,7 @@ async def _embedded_server(saved: Household | None) -> AsyncIterator[Server]:
         async with embedded_engine(
             port=port, slots=_SLOTS, context_tokens=_CONTEXT_TOKENS
         ) as engine:
-            yield Server(engine.url)
+            yield Server(engine.url, declared={"memory": "separate"})
     except EngineMissingError as error:
         raise DemoError(
             f"The embedded language model server cannot be had: {error}. "
