@@ -24,6 +24,7 @@ from ..engines.base import (
     Finish,
     GenerationRequest,
     LoadingError,
+    PoolExhaustedError,
     PromptProgress,
     Thinking,
     ToolCallDelta,
@@ -84,11 +85,7 @@ class Generator:
         for server in self._servers.ready():
             if server.capabilities is None or not server.capabilities.counts_tokens:
                 continue
-            try:
-                counted = await server.engine.count_tokens(request)
-            except EngineError as err:
-                server.report(err)
-                continue
+            counted = await server.engine.count_tokens(request)
             if counted is not None:
                 return counted
         return estimate_tokens(request)
@@ -190,7 +187,9 @@ def _charge(grant: Grant, delta: Delta) -> Verdict:
 
 
 def _worth_another_try(error: EngineError) -> bool:
-    return error.server_fault or isinstance(error, LoadingError | BusyError)
+    return error.server_fault or isinstance(
+        error, LoadingError | BusyError | PoolExhaustedError
+    )
 
 
 def _output_limit(request: GenerationRequest, caps: Caps, prompt_tokens: int) -> int:
