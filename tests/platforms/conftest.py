@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from freezegun.api import FrozenDateTimeFactory
 from homeassistant.config_entries import ConfigEntry
 from homeassistant.core import Context, HomeAssistant, State
-from homeassistant.helpers import entity_registry as er
+from homeassistant.helpers import device_registry as dr, entity_registry as er
 from homeassistant.setup import async_setup_component
 import pytest
 from pytest_homeassistant_custom_component.common import async_fire_time_changed
@@ -165,3 +165,39 @@ def sensor(hass: HomeAssistant, entity_registry: er.EntityRegistry) -> Sensor:
 def show(sensor: Sensor) -> Show:
     """Return what a sensor shows."""
     return lambda unique_id: sensor(unique_id).state
+
+
+def found_device(
+    registry: dr.DeviceRegistry, entry: ConfigEntry, identifier: str
+) -> dr.DeviceEntry:
+    """Return the device with this identifier."""
+    found = registry.async_get_device_by_identifier(
+        ("fair_share", identifier), entry.entry_id
+    )
+    assert found is not None, identifier
+    return found
+
+
+def unique_ids(
+    registry: er.EntityRegistry, entry: ConfigEntry, prefix: str
+) -> set[str]:
+    """Return what the sensors of one node or server show."""
+    return {
+        entity.unique_id.removeprefix(f"{prefix}_")
+        for entity in er.async_entries_for_config_entry(registry, entry.entry_id)
+        if entity.unique_id.startswith(f"{prefix}_")
+    }
+
+
+MEMBER_KEYS = {
+    "queue_depth",
+    "tokens_window",
+    "quota_remaining",
+    "quota_remaining_percent",
+    "next_reset",
+    "tokens_served",
+    "last_wait",
+    "last_ttft",
+    "preemptions",
+    "rejected",
+}

@@ -1,0 +1,147 @@
+"""Sensors follow quotas and the calendar of the household."""
+
+from datetime import datetime
+
+from freezegun.api import FrozenDateTimeFactory
+from homeassistant.config_entries import ConfigEntry
+from homeassistant.const import STATE_UNKNOWN
+from homeassistant.core import HomeAssistant
+from homeassistant.util import dt as dt_util
+import pytest
+
+from custom_components.fair_share.admission.model import (
+    Request,
+    RequestClass,
+    TokenCount,
+    Workload,
+)
+from custom_components.fair_share.household.runtime import Household
+from tests.common import household_entry, member, server, set_up
+from tests.fake_server import FakeServer
+from tests.platforms.conftest import Elapse, Sensor, Show, Talk
+
+
+async def use(entry: ConfigEntry[Household], tokens: int) -> None:
+    """Let Anna use so many tokens, without a server that would take its time."""
+    queue = entry.runtime_data.queue
+    queue.put_class(RequestClass("anna/direct/chat", "anna/direct", Workload.CHAT))
+    async with queue.admit(Request("r", "anna/direct/chat", tokens, 1)) as grant:
+        grant.prompt_progress(uncached=tokens, cached=0)
+        grant.settle(TokenCount(tokens), estimated=False)
+        grant.finish()
+
+
+@pytest.mark.parametrize(
+    ("zone", "now", "started_at", "resets_at"),
+    [
+        pytest.param(
+            "Asia/Tokyo",
+            "2026-11-29T23:30:00+00:00",
+            "2026-11-29T15:00:00+00:00",
+            "2026-11-30T15:00:00+00:00",
+            id="ahead of UTC",
+        ),
+        pytest.param(
+            "America/New_York",
+            "2026-06-02T01:00:00+00:00",
+            "2026-06-01T04:00:00+00:00",
+            "2026-06-02T04:00:00+00:00",
+            id="behind UTC",
+        ),
+        pytest.param(
+            "Europe/Tallinn",
+            "2026-10-25T10:00:00+00:00",
+            "2026-10-24T21:00:00+00:00",
+            "2026-10-25T22:00:00+00:00",
+            id="a day of 25 hours",
+        ),
+        pytest.param(
+            "Europe/Tallinn",
+            "2026-03-29T10:00:00+00:00",
+            "2026-03-28T22:00:00+00:00",
+            "2026-03-29T21:00:00+00:00",
+            id="a day of 23 hours",
+        ),
+    ],
+)
+async def test_a_day_ends_at_local_midnight_and_begins_anew_once(
+    hass: HomeAssistant,
+    freezer: FrozenDateTimeFactory,
+    llama: FakeServer,
+    sensor: Sensor,
+    show: Show,
+    elapse: Elapse,
+    zone: str,
+    now: str,
+    started_at: str,
+    resets_at: str,
+) -> None:
+    await hass.config.async_set_time_zone(zone)
+    freezer.move_to(now)
+    entry = household_entry(server(llama.url), member("anna", quota_tokens=100))
+    await set_up(hass, entry)
+    await use(entry, 30)
+    await elapse(6)
+
+    assert sensor("anna_tokens_window").attributes["last_reset"] == started_at
+    assert show("anna_next_reset") == resets_at
+    assert show("anna_quota_remaining") == "70"
+
+    end = datetime.fromisoformat(resets_at)
+    await elapse((end - dt_util.utcnow()).total_seconds() - 1)
+    assert show("anna_quota_remaining") == "70"
+
+    await elapse(1)
+    await elapse(6)
+    assert show("anna_quota_remaining") == "100"
+    assert show("anna_tokens_window") == "0"
+    assert sensor("anna_tokens_window").attributes["last_reset"] == resets_at
+    assert show("anna_tokens_served") == "30"
+
+    await use(entry, 10)
+    await elapse(3600)
+    assert show("anna_quota_remaining") == "90"
+
+
+@pytest.mark.parametrize(
+    ("window", "resets_at"),
+    [
+        ("day", "2026-10-21T21:00:00+00:00"),
+        ("week", "2026-10-25T22:00:00+00:00"),  # Monday, after the clocks changed
+        ("month", "2026-10-31T22:00:00+00:00"),
+    ],
+)
+async def test_the_next_reset_is_that_of_the_calendar(
+    hass: HomeAssistant,
+    freezer: FrozenDateTimeFactory,
+    llama: FakeServer,
+    show: Show,
+    window: str,
+    resets_at: str,
+) -> None:
+    await hass.config.async_set_time_zone("Europe/Tallinn")
+    freezer.move_to("2026-10-21T09:00:00+00:00")
+    anna = member("anna", quota_tokens=100, quota_window=window)
+    await set_up(hass, household_entry(server(llama.url), anna))
+    assert show("anna_next_reset") == resets_at
+
+
+async def test_a_quota_can_be_set_and_taken_away_live(
+    hass: HomeAssistant, entry: ConfigEntry, talk: Talk, show: Show, elapse: Elapse
+) -> None:
+    await talk("user_ben")
+    await elapse(6)
+
+    ben = entry.subentries["ben"]
+    hass.config_entries.async_update_subentry(
+        entry, ben, data={**ben.data, "quota_tokens": 50}
+    )
+    await elapse(6)
+    assert show("ben_quota_remaining") == "44"
+
+    ben = entry.subentries["ben"]
+    data = {key: value for key, value in ben.data.items() if key != "quota_tokens"}
+    hass.config_entries.async_update_subentry(entry, ben, data=data)
+    await elapse(6)
+    assert show("ben_quota_remaining") == STATE_UNKNOWN
+    assert show("ben_tokens_window") == "6"
