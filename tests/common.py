@@ -1,5 +1,7 @@
 """Households for tests: config entries and their subentries in few words."""
 
+import asyncio
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 
@@ -110,3 +112,10 @@ def subentry(data: ConfigSubentryDataWithId) -> ConfigSubentry:
         title=data["title"],
         unique_id=data["unique_id"],
     )
+
+
+async def until(condition: Callable[[], bool], *, limit_s: float = 30.0) -> None:
+    """Let everything else go on until the condition holds; fail after ``limit_s``."""
+    async with asyncio.timeout(limit_s):
+        while not condition():  # noqa: ASYNC110 - many different things are awaited so
+            await asyncio.sleep(0.005)

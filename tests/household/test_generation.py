@@ -1,7 +1,7 @@
 """The life of a request through queue and server, over loopback HTTP."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -25,10 +25,8 @@ from custom_components.fair_share.engines.base import (
 )
 from custom_components.fair_share.household.generation import Ask
 from custom_components.fair_share.household.runtime import Household
-from tests.common import household_entry, member, server, set_up
+from tests.common import household_entry, member, server, set_up, until
 from tests.fake_server import DROP, FakeServer, answer, failure
-
-PATIENCE_S = 20.0
 
 
 @pytest.fixture(autouse=True)
@@ -75,13 +73,6 @@ async def read(household: Household, what: Ask) -> list[Delta]:
 def text_of(deltas: Sequence[Delta]) -> str:
     """Return the text of an answer."""
     return "".join(delta.text for delta in deltas if isinstance(delta, Content))
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Let everything else go on until the condition holds."""
-    async with asyncio.timeout(PATIENCE_S):
-        while not condition():  # noqa: ASYNC110 - many different things are awaited so
-            await asyncio.sleep(0.005)
 
 
 async def test_an_answer_is_streamed_charged_and_settled(hass: HomeAssistant) -> None:

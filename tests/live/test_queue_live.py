@@ -23,7 +23,7 @@ from custom_components.fair_share.engines.prometheus import total
 from custom_components.fair_share.household.generation import Ask
 from custom_components.fair_share.household.runtime import Household
 from demo.embedded_engine import EmbeddedEngine, embedded_engine as run_engine
-from tests.common import household_entry, member, server, set_up
+from tests.common import household_entry, member, server, set_up, until
 
 pytestmark = pytest.mark.live
 
@@ -46,9 +46,7 @@ async def home(hass: HomeAssistant, engine: EmbeddedEngine) -> AsyncIterator[Hou
     )
     await set_up(hass, entry)
     household: Household = entry.runtime_data
-    async with asyncio.timeout(30):
-        while not list(household.servers.ready()):
-            await asyncio.sleep(0.1)
+    await until(lambda: bool(list(household.servers.ready())))
     yield household
     await hass.config_entries.async_unload(entry.entry_id)
 
@@ -134,12 +132,10 @@ async def test_a_client_that_leaves_the_queue_never_reaches_the_engine(
             asyncio.create_task(read(household, name, story(40)))
             for name in MEMBERS[:2]
         ]
-        while household.status().running < 2:
-            await asyncio.sleep(0.01)
+        await until(lambda: household.status().running == 2)
         before = await metric(embedded_engine, "prompt_tokens_total")
         leaving = asyncio.create_task(read(household, "three", story(40, prompts=20)))
-        while not household.status().waiting:
-            await asyncio.sleep(0.01)
+        await until(lambda: household.status().waiting == 1)
         leaving.cancel()
         await asyncio.gather(leaving, return_exceptions=True)
         assert household.status().waiting == 0
