@@ -207,11 +207,18 @@ async def _add_summaries(
         "answers": {"output_tokens": SUMMARY_TOKENS},
     }
     await run_flow(api, SUBENTRY_FLOW, [entry_id, "agent"], {"user": agent})
-    return next(
+    subentry_id = next(
         subentry_id
         for subentry_id, subentry in (await _subentries(connection, entry_id)).items()
         if subentry["subentry_type"] == "agent" and subentry_id != first_agent_id
     )
+    await connection.command(
+        "config_entries/subentries/update",
+        entry_id=entry_id,
+        subentry_id=subentry_id,
+        title="Summaries",
+    )
+    return subentry_id
 
 
 async def _entity_of(connection: Connection, subentry_id: str) -> str:
