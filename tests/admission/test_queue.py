@@ -226,13 +226,13 @@ async def test_who_waits_is_told_when_the_quota_is_used_up(home: Home) -> None:
     waiting = home.start(asyncio.Event())
     with pytest.raises(Rejected):
         await running
-    assert home.records[0].outcome is Outcome.CUT_BY_QUOTA
+    assert home.records[0].outcome is Outcome.STOPPED
     with pytest.raises(Rejected) as refusal:
         await waiting
     assert refusal.value.reason is RejectReason.QUOTA
 
 
-async def test_closing_tells_who_waits_and_leaves_who_runs(home: Home) -> None:
+async def test_closing_tells_who_waits_and_stops_who_runs(home: Home) -> None:
     stay = asyncio.Event()
     running, waiting = home.start(stay), home.start(stay)
     await settle()
@@ -245,6 +245,14 @@ async def test_closing_tells_who_waits_and_leaves_who_runs(home: Home) -> None:
             pytest.fail("admitted")
     stay.set()
     assert (await running).finished
+
+
+async def test_a_running_answer_is_stopped_when_the_queue_closes(home: Home) -> None:
+    async with home.queue.admit(home.request()) as grant:
+        assert grant.output(1) is Verdict.CONTINUE
+        home.queue.close()
+        assert grant.output(1) is Verdict.STOP_CLOSED
+    assert home.records[0].tokens.output == 2
 
 
 async def test_who_left_is_not_told_anything_more(home: Home) -> None:

@@ -254,7 +254,25 @@ async def test_a_quota_ends_a_running_answer(hass: HomeAssistant) -> None:
         assert refusal.value.reason is RejectReason.QUOTA
         assert 16 <= len(text_of(seen).split()) < 60
         await fake.chats[-1].wait_ended()
-        assert household.records()[-1].outcome is Outcome.CUT_BY_QUOTA
+        assert household.records()[-1].outcome is Outcome.STOPPED
+
+
+async def test_unloading_stops_a_running_answer_and_keeps_its_account(
+    hass: HomeAssistant,
+) -> None:
+    async with FakeServer() as fake, home(hass, fake) as household:
+        gate = asyncio.Event()
+        fake.default = answer("one", gate, " two", " three")
+        running = asyncio.create_task(read(household, ask(household)))
+        await until(lambda: household.node_status("anna").tokens.output == 1)
+        await hass.config_entries.async_unload(household.entry.entry_id)
+        gate.set()
+        with pytest.raises(Rejected) as refusal:
+            await running
+        assert refusal.value.reason is RejectReason.CLOSED
+        await hass.config_entries.async_setup(household.entry.entry_id)
+        again: Household = household.entry.runtime_data
+        assert again.node_status("anna").tokens.output == 1
 
 
 async def test_a_prompt_over_the_askers_own_limit_is_refused_unsent(

@@ -83,7 +83,7 @@ class Entry:
         now: float,
     ) -> Dispatch:
         """Fix on which server, under which accounts and at which prices it runs."""
-        self.path = self.leaf.path()
+        self.path = self.leaf.path
         self.started_s = now
         self.urgent = urgent
         self.costs = costs

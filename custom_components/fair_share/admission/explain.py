@@ -14,7 +14,7 @@ def waiting_rule(entry: Entry, servers: Iterable[Server]) -> Rule:
     ]
     if not hosts:
         return Rule.NO_SERVER
-    if any(node.at_capacity() for node in entry.leaf.path()):
+    if any(node.at_capacity() for node in entry.leaf.path):
         return Rule.IN_FLIGHT_CAP
     if entry.leaf.head() is not entry:
         return Rule.BEHIND_OTHERS

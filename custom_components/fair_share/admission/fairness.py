@@ -1,5 +1,7 @@
 """How far the accounts of the members are apart, against what they may be."""
 
+from math import inf
+
 from .entry import Entry
 from .tree import Node
 
@@ -15,14 +17,20 @@ class FairnessGauge:
     of the policy; what they gained is added to the bound.
     """
 
-    __slots__ = ("_root", "_worst_in_flight", "bound", "gap")
+    __slots__ = ("_lightest", "_root", "_worst_in_flight", "_worst_lead", "gap")
 
     def __init__(self, root: Node) -> None:
         """Watch the children of ``root``."""
         self._root = root
         self._worst_in_flight = 0.0
+        self._worst_lead = 0.0
+        self._lightest = inf
         self.gap = 0.0
-        self.bound = 0.0
+
+    @property
+    def bound(self) -> float:
+        """What the gap may be at most, by all that has been in flight so far."""
+        return self._worst_in_flight / self._lightest + self._worst_lead
 
     def started(self, entry: Entry, in_flight_cost: float) -> None:
         """Note a start, before it is charged.
@@ -34,24 +42,18 @@ class FairnessGauge:
         if not entry.urgent:
             member.urgent_lead = 0.0
         self._worst_in_flight = max(self._worst_in_flight, in_flight_cost)
+        self._lightest = min(self._lightest, member.weight)
 
     def charged(self, entry: Entry, delta: float) -> None:
         """Note a charge or refund that has just been booked."""
-        member = entry.path[1]
         if entry.urgent:
+            member = entry.path[1]
             member.urgent_lead = max(0.0, member.urgent_lead + delta / member.weight)
-        competing = [
-            child
+            self._worst_lead = max(self._worst_lead, member.urgent_lead)
+        counters = [
+            child.counter
             for child in self._root.children.values()
             if child.waiting and not child.held_back
         ]
-        if len(competing) < 2:  # noqa: PLR2004 - a gap needs two
-            return
-        counters = [child.counter for child in competing]
-        self.gap = max(self.gap, max(counters) - min(counters))
-        self.bound = max(
-            self.bound,
-            self._worst_in_flight
-            / min(child.weight for child in self._root.children.values())
-            + max(child.urgent_lead for child in self._root.children.values()),
-        )
+        if counters:
+            self.gap = max(self.gap, max(counters) - min(counters))

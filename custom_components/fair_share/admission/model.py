@@ -233,8 +233,7 @@ class Outcome(StrEnum):
     FINISHED = "finished"
     CANCELLED = "cancelled"
     FAILED = "failed"
-    CUT_BY_QUOTA = "cut_by_quota"
-    REJECTED = "rejected"
+    STOPPED = "stopped"
 
 
 class Verdict(StrEnum):
@@ -242,6 +241,7 @@ class Verdict(StrEnum):
 
     CONTINUE = "continue"
     STOP_QUOTA = "stop_quota"
+    STOP_CLOSED = "stop_closed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ class Grant:
             self.dispatch.request_id, tokens, self._queue.clock.monotonic()
         )
         self._queue.on_change(self._path)
-        return verdict
+        return Verdict.STOP_CLOSED if self._queue.closed else verdict
 
     def settle(self, tokens: TokenCount, *, estimated: bool) -> None:
         """Correct the account to the server's own final count."""
@@ -109,7 +109,7 @@ class AdmissionQueue:
         self._on_record = on_record
         self._turns: dict[str, asyncio.Future[Dispatch]] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._closed = False
+        self.closed = False
         self.history: deque[RequestRecord] = deque(maxlen=_HISTORY_LENGTH)
 
     @asynccontextmanager
@@ -118,11 +118,9 @@ class AdmissionQueue:
 
         Raises ``Rejected`` at once or while waiting. Leaving the block, or being
         cancelled before or in it, gives everything back. A ``Rejected`` raised in
-        the block counts as an answer that a quota cut.
+        the block counts as an answer that was stopped.
         """
-        if self._closed:
-            raise Rejected(RejectReason.CLOSED)
-        if self._closed:
+        if self.closed:
             raise Rejected(RejectReason.CLOSED)
         request_id = request.request_id
         path = self.scheduler.path_ids(request.class_id)
@@ -143,7 +141,7 @@ class AdmissionQueue:
         except asyncio.CancelledError, GeneratorExit:
             raise
         except Rejected:
-            outcome = Outcome.CUT_BY_QUOTA
+            outcome = Outcome.STOPPED
             raise
         except Exception:
             outcome = Outcome.FAILED
@@ -213,7 +211,7 @@ class AdmissionQueue:
 
     def close(self) -> None:
         """Refuse all that waits and stop the timer; what runs ends in its own way."""
-        self._closed = True
+        self.closed = True
         self.scheduler.close()
         self.decide()
 
@@ -243,7 +241,7 @@ class AdmissionQueue:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._closed:
+        if self.closed:
             return
         reset = self.scheduler.next_reset() - self.clock.wall()
         delays = [_LONGEST_SLEEP_S, max(reset.total_seconds(), 0.0)]

@@ -20,7 +20,7 @@ def too_long(entry: Entry, servers: Collection[Server]) -> Rejected | None:
 
 def quota_used_up(leaf: Leaf, wall: datetime) -> Rejected | None:
     """Return a refusal, until the reset, if a quota above the class is used up."""
-    resets = [node.window.ends_at for node in leaf.path() if node.window.exhausted]
+    resets = [node.window.ends_at for node in leaf.path if node.window.exhausted]
     if not resets:
         return None
     wait = (max(resets) - wall).total_seconds()
@@ -29,7 +29,7 @@ def quota_used_up(leaf: Leaf, wall: datetime) -> Rejected | None:
 
 def queue_full(leaf: Leaf, limits: Limits, expected_wait_s: float) -> Rejected | None:
     """Return a refusal if too much waits already, in all or in this branch."""
-    path = leaf.path()
+    path = leaf.path
     full = (
         path[0].waiting >= limits.queued
         or leaf.waiting >= limits.queued_per_class

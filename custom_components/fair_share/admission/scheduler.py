@@ -77,12 +77,14 @@ class Scheduler:
         self._last_was_overdue = False
         self._unserved_since: float | None = now
         self._windows_checked_at = wall.astimezone(UTC)
+        self._next_reset = self._first_reset()
 
     # What the household is made of
 
     def put_node(self, spec: NodeSpec, wall: datetime) -> None:
         """Add or change a member or source. Raises ``KeyError``: parent unknown."""
         self._tree.put_node(spec, wall)
+        self._next_reset = self._first_reset()
 
     def put_class(self, spec: RequestClass, wall: datetime) -> None:
         """Add a request class. Raises ``KeyError`` when its parent is unknown."""
@@ -164,7 +166,9 @@ class Scheduler:
         self._refuse_impatient(now)
         dispatches: list[Dispatch] = []
         full: set[Server] = set()
-        while heads := eligible_heads(self._backlogged.values(), self._hosts):
+        while self._has_free_slot() and (
+            heads := eligible_heads(self._backlogged.values(), self._hosts)
+        ):
             choice = choose(
                 heads,
                 policy=self._policy,
@@ -241,7 +245,7 @@ class Scheduler:
 
     def next_reset(self) -> datetime:
         """Return when the first quota window ends, in UTC."""
-        return min(node.window.ends_at for node in self._tree.nodes.values())
+        return self._next_reset
 
     def has_class(self, class_id: str) -> bool:
         """Return whether the request class exists."""
@@ -249,7 +253,7 @@ class Scheduler:
 
     def path_ids(self, class_id: str) -> tuple[str, ...]:
         """Return the ids from the household down to a node. Raises ``KeyError``."""
-        return tuple(node.node_id for node in self._tree.nodes[class_id].path())
+        return tuple(node.node_id for node in self._tree.nodes[class_id].path)
 
     def expected_wait_s(self) -> float:
         """Return a rough time after which one more request would get its turn."""
@@ -295,6 +299,12 @@ class Scheduler:
 
     # Inside
 
+    def _has_free_slot(self) -> bool:
+        return any(
+            server.usable and server.free_slots() > 0
+            for server in self._servers.values()
+        )
+
     def _hosts(self, entry: Entry) -> list[Server]:
         return [
             server
@@ -321,7 +331,7 @@ class Scheduler:
 
     def _start(self, choice: Choice, server: Server, now: float) -> Dispatch:
         entry = choice.entry
-        self._tree.advance(entry.leaf.path())
+        self._tree.advance(entry.leaf.path)
         self._dequeue(entry)
         self._running[entry.request.request_id] = entry
         self._last_was_overdue = choice.rule is Rule.OVERDUE
@@ -381,9 +391,13 @@ class Scheduler:
         """Begin the windows that are due."""
         moment = wall.astimezone(UTC)
         checked = self._windows_checked_at
-        if checked - CLOCK_STEP_TOLERANCE <= moment < self.next_reset():
+        if checked - CLOCK_STEP_TOLERANCE <= moment < self._next_reset:
             return
         self._windows_checked_at = moment
         self._reset_nodes += [
             node.node_id for node in self._tree.nodes.values() if node.window.roll(wall)
         ]
+        self._next_reset = self._first_reset()
+
+    def _first_reset(self) -> datetime:
+        return min(node.window.ends_at for node in self._tree.nodes.values())

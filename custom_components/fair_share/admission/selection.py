@@ -33,11 +33,11 @@ def eligible_heads(
     heads = [
         leaf.head()
         for leaf in waiting
-        if not any(node.at_capacity() for node in leaf.path()) and hosts(leaf.head())
+        if not any(node.at_capacity() for node in leaf.path) and hosts(leaf.head())
     ]
-    competing = {node for head in heads for node in head.leaf.path()}
+    competing = {node for head in heads for node in head.leaf.path}
     for leaf in waiting:
-        for node in leaf.path()[1:]:
+        for node in leaf.path[1:]:
             if node not in competing:
                 node.held_back = True
             elif node.held_back:
@@ -78,7 +78,7 @@ def choose(
 
 def _descend(heads: list[Entry], policy: Policy) -> Entry:
     """Follow the policy from the household down to one class."""
-    paths = [(head.leaf.path(), head) for head in heads]
+    paths = [(head.leaf.path, head) for head in heads]
     depth = 1
     while len(paths) > 1:
         best = min(_rank(path[depth], head, policy) for path, head in paths)

@@ -33,9 +33,10 @@ from .status import NodeStatus
 class Node:
     """One node and its account. Counts and charges include everything below it.
 
-    ``urgent_lead`` is the part of ``counter`` that the node gained by being more
-    urgent than a sibling, not by the policy. ``held_back`` marks a node
-    that waits on a limit of its own and so does not compete.
+    ``path`` are the nodes from the root down to this one. ``urgent_lead`` is the part
+    of ``counter`` that the node gained by being more urgent than a sibling, not by the
+    policy. ``held_back`` marks a node that waits on a limit of its own and so does not
+    compete.
     """
 
     def __init__(
@@ -48,11 +49,13 @@ class Node:
     ) -> None:
         """Open an empty account."""
         self.node_id = node_id
-        self.parent = parent
         self.weight = weight
         self.caps = caps
         self.window = window
         self.children: dict[str, Node] = {}
+        self.path: tuple[Node, ...] = ()
+        self.parent: Node | None = None
+        self.place_under(parent)
         self.counter: float = 0.0 if parent is None else parent.virtual_time
         self.virtual_time: float = 0.0
         self.urgent_lead = 0.0
@@ -79,10 +82,12 @@ class Node:
         counts[2] += output
         self.window.count(uncached + output)
 
-    def path(self) -> tuple[Node, ...]:
-        """Return the nodes from the root down to this one."""
-        above = () if self.parent is None else self.parent.path()
-        return (*above, self)
+    def place_under(self, parent: Node | None) -> None:
+        """Take a place in the tree, with all that is below."""
+        self.parent = parent
+        self.path = (self,) if parent is None else (*parent.path, self)
+        for child in self.children.values():
+            child.place_under(self)
 
     def leaves(self) -> Iterator[Leaf]:
         """Yield the request classes at or below this node."""
@@ -101,7 +106,7 @@ class Node:
 
     def note_rejected(self) -> None:
         """Count a refusal here and on every account above."""
-        for node in self.path():
+        for node in self.path:
             node.rejected += 1
 
     def note_ended(self, record: RequestRecord) -> None:
@@ -271,7 +276,7 @@ class ShareTree:
     def enqueue(self, entry: Entry, *, front: bool = False) -> None:
         """Put a request into its class and lift every node that comes back."""
         leaf = entry.leaf
-        for node in leaf.path():
+        for node in leaf.path:
             if node.waiting == 0:
                 node.lift()
             node.waiting += 1
@@ -282,7 +287,7 @@ class ShareTree:
     def dequeue(self, entry: Entry) -> None:
         """Take a waiting request out of its class."""
         del entry.leaf.queue[entry.request.request_id]
-        for node in entry.leaf.path():
+        for node in entry.leaf.path:
             node.waiting -= 1
 
     def advance(self, path: tuple[Node, ...]) -> None:
@@ -312,14 +317,14 @@ class ShareTree:
     def _move(self, node: Node, parent: Node) -> None:
         # Counters of different parents can't be compared: it starts at the level of
         # its new siblings. What it was served stays with those who were charged.
-        for above in node.path()[:-1]:
+        for above in node.path[:-1]:
             above.waiting -= node.waiting
         assert node.parent is not None  # noqa: S101 - only children are moved
         del node.parent.children[node.node_id]
-        node.parent = parent
+        node.place_under(parent)
         node.counter = parent.virtual_time
         self._attach(node, parent)
-        for above in node.path()[:-1]:
+        for above in node.path[:-1]:
             if above.waiting == 0 and node.waiting:
                 above.lift()
             above.waiting += node.waiting

@@ -39,6 +39,11 @@ from .servers import ServerPool, WatchedServer
 _TRIES = 3
 """A request is sent so often before its server's failure is its own."""
 
+_STOPS = {
+    Verdict.STOP_QUOTA: RejectReason.QUOTA,
+    Verdict.STOP_CLOSED: RejectReason.CLOSED,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Ask:
@@ -160,8 +165,8 @@ async def _stream(
         async for delta in deltas:
             verdict = _charge(grant, delta)
             yield delta
-            if verdict is Verdict.STOP_QUOTA:
-                raise Rejected(RejectReason.QUOTA)
+            if verdict is not Verdict.CONTINUE:
+                raise Rejected(_STOPS[verdict])
 
 
 def _prompt_read(grant: Grant, request: Request) -> None:
