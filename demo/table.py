@@ -10,7 +10,7 @@ from .tally import Tally, percentile
 
 _HEADINGS = (
     "asked",
-    "answered",
+    "done",
     "failed",
     "tokens",
     "charge",
@@ -41,7 +41,13 @@ def load_table(
     tallies: Sequence[Tally], title: str, entitled: Mapping[str, float] | None = None
 ) -> Table:
     """Return what each class got, beside what it was entitled to if that is known."""
-    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = Table(
+        title=title,
+        box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        show_edge=False,
+        pad_edge=False,
+    )
     table.add_column("class")
     for heading in _HEADINGS:
         table.add_column(heading, justify="right")
@@ -66,4 +72,4 @@ def load_table(
 
 def seconds(value: float | None) -> str:
     """Return a time for people."""
-    return "-" if value is None else f"{value:.1f} s"
+    return "-" if value is None else f"{value:.1f}s"
