@@ -42,7 +42,7 @@ def load_table(
 ) -> Table:
     """Return what each class got, beside what it was entitled to if that is known."""
     table = Table(
-        title=title, box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold"
+        title=title, box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold"
     )
     table.add_column("class")
     for heading in _HEADINGS:
