@@ -18,7 +18,7 @@ _HEADINGS = (
     "entitled",
     "wait p50",
     "TTFT p50",
-    "TTFT p95",
+    "p95",
 )
 
 
