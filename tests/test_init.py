@@ -13,10 +13,10 @@ from tests.fake_server import FakeServer
 
 @pytest.fixture
 async def entry(hass: HomeAssistant, socket_enabled: None) -> MockConfigEntry:
-    """A running household with one server, which has since died, and Anna."""
+    """A running household with one server, which has since died, and Parent."""
     assert await async_setup_component(hass, "homeassistant", {})
     async with FakeServer() as fake:
-        entry = household_entry(server(fake.url), member("anna"))
+        entry = household_entry(server(fake.url), member("parent"))
         entry.add_to_hass(hass)
         assert await hass.config_entries.async_setup(entry.entry_id)
     return entry
@@ -38,13 +38,13 @@ async def test_changes_reach_the_running_household_without_a_new_start(
     hass: HomeAssistant, entry: MockConfigEntry
 ) -> None:
     household = entry.runtime_data
-    hass.config_entries.async_add_subentry(entry, subentry(member("ben")))
+    hass.config_entries.async_add_subentry(entry, subentry(member("child")))
     await hass.async_block_till_done()
-    assert household.node_status("ben").node_id == "ben"
-    hass.config_entries.async_remove_subentry(entry, "ben")
+    assert household.node_status("child").node_id == "child"
+    hass.config_entries.async_remove_subentry(entry, "child")
     await hass.async_block_till_done()
     with pytest.raises(KeyError):
-        household.node_status("ben")
+        household.node_status("child")
     assert entry.runtime_data is household
 
 

@@ -139,9 +139,9 @@ def test_members_that_wait_together_are_served_alike_within_the_published_bound(
     """|W_f/w_f - W_g/w_g| <= 2U (Theorem 4.4), also after one of them was away."""
     start, length = away
     clients = [
-        Client("ada", weights[0], shapes[0], devices=devices),
-        Client("ben", weights[1], shapes[1], away=(start, start + length)),
-        Client("cleo", weights[2], shapes[2], outstanding=5),
+        Client("parent", weights[0], shapes[0], devices=devices),
+        Client("child", weights[1], shapes[1], away=(start, start + length)),
+        Client("teen", weights[2], shapes[2], outstanding=5),
     ]
     box = Box(clients, slots)
     box.run(1200)

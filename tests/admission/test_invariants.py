@@ -33,7 +33,7 @@ from custom_components.fair_share.admission.quota import STOP_CHUNK_TOKENS
 
 from .world import World, capacity
 
-MEMBERS = ("ada", "ben", "cleo")
+MEMBERS = ("parent", "child", "teen")
 SOURCES = ("phone", "tablet")
 COSTS = CostWeights()
 TOLERANCE = 1e-6

@@ -29,7 +29,7 @@ from custom_components.fair_share.admission.scheduler import Scheduler
 
 from .world import START, capacity
 
-CHAT = "ada/direct/chat"
+CHAT = "parent/direct/chat"
 
 
 @dataclass
@@ -99,9 +99,9 @@ async def open_home(slots: int = 1) -> AsyncIterator[Home]:
     queue = AdmissionQueue(
         Scheduler(START), clock, on_change=on_change, on_record=records.append
     )
-    queue.put_node(NodeSpec("ada"))
-    queue.put_node(NodeSpec("ada/direct", "ada"))
-    queue.put_class(RequestClass(CHAT, "ada/direct", Workload.CHAT))
+    queue.put_node(NodeSpec("parent"))
+    queue.put_node(NodeSpec("parent/direct", "parent"))
+    queue.put_class(RequestClass(CHAT, "parent/direct", Workload.CHAT))
     queue.put_server(capacity(slots=slots))
     try:
         yield Home(queue, clock, changed, records)
@@ -193,14 +193,14 @@ async def test_leaving_early_without_an_error_is_a_cancellation(home: Home) -> N
 async def test_progress_is_charged_and_told(home: Home) -> None:
     async with home.queue.admit(home.request(prompt=40)) as grant:
         grant.prompt_progress(uncached=30, cached=10)
-        assert home.queue.node_status("ada").tokens == TokenCount(30, 10, 0)
+        assert home.queue.node_status("parent").tokens == TokenCount(30, 10, 0)
         assert grant.output(2) is Verdict.CONTINUE
-        assert home.queue.node_status("ada").tokens == TokenCount(30, 10, 2)
+        assert home.queue.node_status("parent").tokens == TokenCount(30, 10, 2)
         grant.settle(TokenCount(20, 20, 3), estimated=True)
         grant.finish()
     assert home.records[0].tokens == TokenCount(20, 20, 3)
     assert home.records[0].estimated
-    assert {"household", "ada", "ada/direct", CHAT} <= set(home.changed)
+    assert {"household", "parent", "parent/direct", CHAT} <= set(home.changed)
 
 
 async def test_a_refusal_at_the_door_leaves_nothing_behind(home: Home) -> None:
@@ -213,7 +213,7 @@ async def test_a_refusal_at_the_door_leaves_nothing_behind(home: Home) -> None:
 
 
 async def test_who_waits_is_told_when_the_quota_is_used_up(home: Home) -> None:
-    home.queue.put_node(NodeSpec("ada", quota=QuotaSpec(50)))
+    home.queue.put_node(NodeSpec("parent", quota=QuotaSpec(50)))
 
     async def run_until_stopped() -> None:
         async with home.queue.admit(home.request(prompt=40)) as grant:
@@ -296,7 +296,7 @@ async def test_a_new_window_is_told(home: Home) -> None:
     home.changed.clear()
     home.clock.advance(13 * 3600)
     home.queue.decide()
-    assert "ada" in home.changed
+    assert "parent" in home.changed
 
 
 async def test_the_household_can_change_while_requests_wait(home: Home) -> None:
@@ -309,14 +309,14 @@ async def test_the_household_can_change_while_requests_wait(home: Home) -> None:
     with pytest.raises(Rejected):
         async with home.queue.admit(home.request()):
             pytest.fail("admitted")
-    home.queue.grant_tokens("ada", 10)
-    home.queue.put_class(RequestClass(CHAT, "ada/direct", Workload.CHAT))
+    home.queue.grant_tokens("parent", 10)
+    home.queue.put_class(RequestClass(CHAT, "parent/direct", Workload.CHAT))
     home.queue.remove_server("server")
     home.queue.put_server(capacity("another"))
     await settle()
     assert home.counts == (2, 0)
     home.queue.restore_state(home.queue.export_state())
-    home.queue.remove_node("ada")
+    home.queue.remove_node("parent")
     stay.set()
     await asyncio.gather(running, waiting)
 

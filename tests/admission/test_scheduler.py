@@ -25,15 +25,15 @@ from custom_components.fair_share.admission.scheduler import Scheduler
 
 from .world import START, World, capacity
 
-ADA, BEN = "ada/direct/chat", "ben/direct/chat"
+ADA, BEN = "parent/direct/chat", "child/direct/chat"
 
 
 @pytest.fixture
 def world() -> World:
     """Two members who chat, and one server with one slot."""
     made = World()
-    made.member("ada", *Workload)
-    made.member("ben", *Workload)
+    made.member("parent", *Workload)
+    made.member("child", *Workload)
     made.scheduler.put_server(capacity(slots=1))
     return made
 
@@ -66,20 +66,20 @@ def test_who_was_served_less_goes_first(world: World) -> None:
 
 
 def test_equals_are_served_in_the_order_of_their_arrival(world: World) -> None:
-    blocker = world.ask("ada/direct/voice")
+    blocker = world.ask("parent/direct/voice")
     late = World.ask
-    ben, ada = late(world, BEN), late(world, ADA)
+    child, parent = late(world, BEN), late(world, ADA)
     world.end(blocker, Outcome.CANCELLED)
-    assert world.order() == [blocker, ben]
-    world.end(ben, Outcome.CANCELLED)
-    assert world.order() == [blocker, ben, ada]
+    assert world.order() == [blocker, child]
+    world.end(child, Outcome.CANCELLED)
+    assert world.order() == [blocker, child, parent]
 
 
 def test_urgent_work_goes_before_patient_work(world: World) -> None:
-    running = world.ask("ben/direct/background")
-    world.ask("ben/direct/background")
+    running = world.ask("child/direct/background")
+    world.ask("child/direct/background")
     chat = world.ask(ADA)
-    voice = world.ask("ada/direct/voice", prompt=1000)
+    voice = world.ask("parent/direct/voice", prompt=1000)
     world.end(running)
     assert world.order() == [running, voice]
     assert world.dispatched[1].rule is Rule.BAND
@@ -90,9 +90,9 @@ def test_urgent_work_goes_before_patient_work(world: World) -> None:
 
 def test_waiting_makes_patient_work_more_urgent(world: World) -> None:
     running = world.ask(ADA)
-    task = world.ask("ben/direct/task")
+    task = world.ask("child/direct/task")
     world.pass_time(61)
-    fresh = world.ask("ada/direct/chat")
+    fresh = world.ask("parent/direct/chat")
     world.end(running)
     assert world.order() == [running, task]
     world.end(task)
@@ -100,10 +100,10 @@ def test_waiting_makes_patient_work_more_urgent(world: World) -> None:
 
 
 def test_overdue_work_is_certain_of_every_second_start(world: World) -> None:
-    running = world.ask("ada/direct/background")
-    late = [world.ask("ben/direct/background") for _ in range(3)]
+    running = world.ask("parent/direct/background")
+    late = [world.ask("child/direct/background") for _ in range(3)]
     world.pass_time(1900)
-    world.ask("ada/direct/voice")
+    world.ask("parent/direct/voice")
     world.end(running)
     for _ in range(3):
         world.end(world.order()[-1], tokens=TokenCount(10, 0, 1000))
@@ -146,7 +146,7 @@ def test_a_server_that_lost_a_slot_starts_nothing_until_it_has_one_again(
 
 def test_of_three_that_together_exceed_the_pool_the_third_waits() -> None:
     world = World()
-    world.member("ada")
+    world.member("parent")
     world.scheduler.put_server(capacity(slots=4, context=1000, pool=1000))
     first, second, third = (world.ask(ADA, prompt=350, output=100) for _ in range(3))
     assert world.order() == [first, second]
@@ -157,7 +157,7 @@ def test_of_three_that_together_exceed_the_pool_the_third_waits() -> None:
 
 def test_an_engine_that_makes_room_itself_is_planned_with_likely_lengths() -> None:
     world = World()
-    world.member("ada")
+    world.member("parent")
     world.scheduler.put_server(
         capacity(slots=9, context=2000, pool=2000, block=16, survives=True)
     )
@@ -171,8 +171,8 @@ def test_an_engine_that_makes_room_itself_is_planned_with_likely_lengths() -> No
 
 def test_nothing_overtakes_a_request_that_does_not_fit() -> None:
     world = World()
-    world.member("ada", Workload.CHAT)
-    world.member("ben", Workload.CHAT)
+    world.member("parent", Workload.CHAT)
+    world.member("child", Workload.CHAT)
     world.scheduler.put_server(capacity(slots=3, context=1000, pool=1000))
     running = world.ask(ADA, prompt=600, output=100)
     large = world.ask(BEN, prompt=600, output=100)
@@ -194,7 +194,7 @@ def test_a_prompt_that_no_server_can_hold_is_refused_at_once(world: World) -> No
         world.ask(ADA, prompt=4090, output=1000)
     assert refusal.value.reason is RejectReason.TOO_LONG
     assert refusal.value.limit_tokens == 4096
-    assert world.scheduler.node_status("ada").rejected == 1
+    assert world.scheduler.node_status("parent").rejected == 1
     assert world.waiting() == 0
 
 
@@ -213,7 +213,7 @@ def test_a_limit_of_requests_at_once_holds_one_back_and_nobody_else(
     world: World,
 ) -> None:
     world.scheduler.put_server(capacity(slots=3))
-    world.scheduler.put_node(NodeSpec("ada", caps=Caps(in_flight=1)), world.wall)
+    world.scheduler.put_node(NodeSpec("parent", caps=Caps(in_flight=1)), world.wall)
     first, second = world.ask(ADA), world.ask(ADA)
     other = world.ask(BEN)
     assert world.order() == [first, other]
@@ -224,8 +224,8 @@ def test_a_limit_of_requests_at_once_holds_one_back_and_nobody_else(
 
 def test_who_was_held_back_by_an_own_limit_saved_up_nothing() -> None:
     world = World()
-    world.member("ada", caps=Caps(in_flight=1))
-    world.member("ben")
+    world.member("parent", caps=Caps(in_flight=1))
+    world.member("child")
     world.scheduler.put_server(capacity(slots=2))
     world.ask(ADA, output=4000)
     world.ask(ADA, output=4000)
@@ -233,10 +233,12 @@ def test_who_was_held_back_by_an_own_limit_saved_up_nothing() -> None:
         world.end(world.ask(BEN), tokens=TokenCount(100, 0, 100))
         world.ask(BEN)
         world.end(world.order()[-1], tokens=TokenCount(100, 0, 100))
-    world.scheduler.put_node(NodeSpec("ada"), world.wall)
+    world.scheduler.put_node(NodeSpec("parent"), world.wall)
     world.decide()
-    ada, ben = (world.scheduler.node_status(member) for member in ("ada", "ben"))
-    assert ada.counter >= ben.counter - 1000
+    parent, child = (
+        world.scheduler.node_status(member) for member in ("parent", "child")
+    )
+    assert parent.counter >= child.counter - 1000
 
 
 # Servers
@@ -271,8 +273,8 @@ def test_while_no_server_can_be_reached_requests_wait_for_their_patience(
     world: World,
 ) -> None:
     world.scheduler.close_server("server", world.now)
-    voice = world.ask("ada/direct/voice")
-    background = world.ask("ada/direct/background")
+    voice = world.ask("parent/direct/voice")
+    background = world.ask("parent/direct/background")
     assert rule_of(world, voice) is Rule.NO_SERVER
     assert world.scheduler.next_deadline() == 60
     world.pass_time(60)
@@ -285,8 +287,8 @@ def test_while_no_server_can_be_reached_requests_wait_for_their_patience(
 
 
 def test_patience_begins_when_the_last_server_was_lost(world: World) -> None:
-    world.ask("ada/direct/voice")
-    waiting = world.ask("ada/direct/voice")
+    world.ask("parent/direct/voice")
+    waiting = world.ask("parent/direct/voice")
     world.pass_time(100)
     assert world.rejected == []
     world.scheduler.close_server("server", world.now)
@@ -320,15 +322,15 @@ def test_a_removed_server_gives_its_places_away(world: World) -> None:
 
 def test_a_request_is_prepaid_charged_beyond_it_and_refunded(world: World) -> None:
     request_id = world.ask(ADA, prompt=100, output=1000, cached=50)
-    assert world.scheduler.node_status("ada").charge == 50 + 5 + 2 * 256
+    assert world.scheduler.node_status("parent").charge == 50 + 5 + 2 * 256
     world.output(request_id, 256)
-    assert world.scheduler.node_status("ada").charge == 55 + 2 * 256
+    assert world.scheduler.node_status("parent").charge == 55 + 2 * 256
     world.output(request_id, 10)
-    assert world.scheduler.node_status("ada").charge == 55 + 2 * 266
+    assert world.scheduler.node_status("parent").charge == 55 + 2 * 266
     record = world.end(request_id, tokens=TokenCount(20, 80, 266))
     assert record.charge == pytest.approx(20 + 8 + 2 * 266)
     assert world.scheduler.node_status("household").charge == record.charge
-    assert world.scheduler.node_status("ben").charge == 0
+    assert world.scheduler.node_status("child").charge == 0
 
 
 def test_a_request_that_was_cancelled_is_charged_for_what_was_done(
@@ -352,7 +354,7 @@ def test_the_record_tells_waiting_and_first_token_from_arrival(world: World) -> 
     world.pass_time(1)
     record = world.end(second)
     assert (record.wait_s, record.ttft_s, record.duration_s) == (3, 5, 6)
-    assert world.scheduler.node_status("ada").last == record
+    assert world.scheduler.node_status("parent").last == record
 
 
 def test_a_request_that_leaves_the_queue_leaves_nothing_behind(world: World) -> None:
@@ -380,7 +382,7 @@ def test_new_prices_hold_for_what_starts_from_now_on(world: World) -> None:
 @pytest.fixture
 def limited(world: World) -> World:
     """The same with a daily quota of 100 tokens for one of them."""
-    world.scheduler.put_node(NodeSpec("ada", quota=QuotaSpec(100)), world.wall)
+    world.scheduler.put_node(NodeSpec("parent", quota=QuotaSpec(100)), world.wall)
     return world
 
 
@@ -405,8 +407,8 @@ def test_with_a_quota_used_up_nothing_more_starts_until_it_resets(
     assert refusal.value.retry_after_s == 12 * 3600
     limited.end(request_id)
     limited.pass_time(12 * 3600)
-    assert limited.scheduler.node_status("ada").window.used_tokens == 0
-    assert "ada" in limited.reset
+    assert limited.scheduler.node_status("parent").window.used_tokens == 0
+    assert "parent" in limited.reset
     assert limited.ask(ADA) == limited.order()[-1]
 
 
@@ -418,13 +420,13 @@ def test_a_request_right_after_midnight_finds_the_new_window(limited: World) -> 
 
 def test_granted_tokens_open_a_quota_again(limited: World) -> None:
     limited.end(limited.ask(ADA, prompt=200), tokens=TokenCount(200, 0, 1))
-    limited.scheduler.grant("ada", 200)
+    limited.scheduler.grant("parent", 200)
     assert limited.ask(ADA) == limited.order()[-1]
 
 
 def test_cached_prompt_tokens_are_free_of_the_quota(limited: World) -> None:
     limited.end(limited.ask(ADA, prompt=50), tokens=TokenCount(5, 4000, 5))
-    assert limited.scheduler.node_status("ada").window.used_tokens == 10
+    assert limited.scheduler.node_status("parent").window.used_tokens == 10
 
 
 # Refusals
@@ -462,11 +464,11 @@ def test_one_class_cannot_fill_the_queue(world: World) -> None:
 
 
 def test_a_member_can_have_a_limit_of_its_own(world: World) -> None:
-    world.scheduler.put_node(NodeSpec("ada", caps=Caps(queued=1)), world.wall)
+    world.scheduler.put_node(NodeSpec("parent", caps=Caps(queued=1)), world.wall)
     world.ask(ADA)
     world.ask(ADA)
     with pytest.raises(Rejected):
-        world.ask("ada/direct/voice")
+        world.ask("parent/direct/voice")
 
 
 def test_closing_refuses_what_waits_and_leaves_what_runs(world: World) -> None:
@@ -486,7 +488,7 @@ def test_what_waits_for_a_member_who_is_removed_is_refused(world: World) -> None
     running = world.ask(ADA)
     waiting = world.ask(ADA)
     other = world.ask(BEN)
-    world.scheduler.remove_node("ada")
+    world.scheduler.remove_node("parent")
     world.decide()
     assert [each.request_id for each in world.rejected] == [waiting]
     assert world.rejected[0].error.reason is RejectReason.CLASS_REMOVED
@@ -505,30 +507,30 @@ def test_removing_who_is_not_there_is_no_error(world: World) -> None:
 def test_a_device_that_moves_to_another_member_takes_along_what_waits(
     world: World,
 ) -> None:
-    blocker = world.ask("ben/direct/voice")
-    world.source("ada", "tablet")
-    waiting = world.ask("ada/tablet/chat")
-    world.scheduler.put_node(NodeSpec("ada/tablet", "ben"), world.wall)
-    assert world.scheduler.node_status("ada").waiting == 0
-    assert world.scheduler.node_status("ben").waiting == 1
+    blocker = world.ask("child/direct/voice")
+    world.source("parent", "tablet")
+    waiting = world.ask("parent/tablet/chat")
+    world.scheduler.put_node(NodeSpec("parent/tablet", "child"), world.wall)
+    assert world.scheduler.node_status("parent").waiting == 0
+    assert world.scheduler.node_status("child").waiting == 1
     world.end(blocker)
     world.end(waiting, tokens=TokenCount(10, 0, 1))
-    assert world.scheduler.node_status("ben").tokens == TokenCount(10, 0, 1)
-    assert world.scheduler.node_status("ada").tokens == TokenCount()
+    assert world.scheduler.node_status("child").tokens == TokenCount(10, 0, 1)
+    assert world.scheduler.node_status("parent").tokens == TokenCount()
 
 
 def test_a_device_that_moves_while_idle_starts_level_with_its_new_siblings(
     world: World,
 ) -> None:
-    world.source("ada", "tablet")
-    world.scheduler.put_node(NodeSpec("ada/tablet", "ben", weight=2), world.wall)
-    status = world.scheduler.node_status("ada/tablet")
-    assert (status.parent_id, status.weight, status.waiting) == ("ben", 2, 0)
+    world.source("parent", "tablet")
+    world.scheduler.put_node(NodeSpec("parent/tablet", "child", weight=2), world.wall)
+    status = world.scheduler.node_status("parent/tablet")
+    assert (status.parent_id, status.weight, status.waiting) == ("child", 2, 0)
 
 
 def test_a_request_for_something_that_is_no_class_is_a_mistake(world: World) -> None:
     with pytest.raises(KeyError):
-        world.ask("ada")
+        world.ask("parent")
     with pytest.raises(KeyError):
         world.ask("nobody/direct/chat")
 
@@ -546,7 +548,7 @@ def test_two_requests_of_one_id_are_a_mistake(world: World) -> None:
 def test_adding_a_class_twice_keeps_what_waits_in_it(world: World) -> None:
     world.ask(ADA)
     world.ask(ADA)
-    world.scheduler.put_class(RequestClass(ADA, "ada/direct", Workload.CHAT), START)
+    world.scheduler.put_class(RequestClass(ADA, "parent/direct", Workload.CHAT), START)
     assert world.waiting() == 1
 
 
@@ -563,9 +565,9 @@ def test_accounts_outlive_a_restart(world: World) -> None:
     state = world.scheduler.export_state()
     again = World()
     again.scheduler.restore_state(state)
-    again.member("ada", *Workload)
-    before = world.scheduler.node_status("ada")
-    after = again.scheduler.node_status("ada")
+    again.member("parent", *Workload)
+    before = world.scheduler.node_status("parent")
+    after = again.scheduler.node_status("parent")
     assert (after.tokens, after.charge, after.counter, after.requests) == (
         before.tokens,
         before.charge,
@@ -581,7 +583,7 @@ def test_accounts_of_who_is_not_back_yet_are_kept(world: World) -> None:
     again.scheduler.restore_state(world.scheduler.export_state())
     third = World()
     third.scheduler.restore_state(again.scheduler.export_state())
-    third.member("ada", *Workload)
+    third.member("parent", *Workload)
     assert third.scheduler.node_status(ADA).tokens == TokenCount(80, 0, 20)
 
 
@@ -589,8 +591,8 @@ def test_use_of_another_kind_of_window_is_not_restored(world: World) -> None:
     world.end(world.ask(ADA, prompt=80), tokens=TokenCount(80, 0, 20))
     again = World()
     again.scheduler.restore_state(world.scheduler.export_state())
-    again.member("ada", *Workload, quota=QuotaSpec(1000, QuotaWindow.WEEK))
-    assert again.scheduler.node_status("ada").window.used_tokens == 0
+    again.member("parent", *Workload, quota=QuotaSpec(1000, QuotaWindow.WEEK))
+    assert again.scheduler.node_status("parent").window.used_tokens == 0
 
 
 def test_use_of_an_older_window_is_not_restored(world: World) -> None:
@@ -598,6 +600,6 @@ def test_use_of_an_older_window_is_not_restored(world: World) -> None:
     again = World(Scheduler(datetime(2026, 12, 1, tzinfo=UTC)))
     again.wall = datetime(2026, 12, 1, tzinfo=UTC)
     again.scheduler.restore_state(world.scheduler.export_state())
-    again.member("ada", *Workload)
-    assert again.scheduler.node_status("ada").window.used_tokens == 0
-    assert again.scheduler.node_status("ada").tokens == TokenCount(80, 0, 20)
+    again.member("parent", *Workload)
+    assert again.scheduler.node_status("parent").window.used_tokens == 0
+    assert again.scheduler.node_status("parent").tokens == TokenCount(80, 0, 20)

@@ -101,7 +101,7 @@ class House:
         self,
         text: str = "hello",
         conversation_id: str | None = None,
-        user_id: str | None = "user_anna",
+        user_id: str | None = "user_parent",
         agent_id: str = AGENT,
         **further: Any,
     ) -> conversation.ConversationResult:
@@ -151,7 +151,7 @@ async def _home(hass: HomeAssistant, socket_enabled: None) -> None:
     """Load what every real Home Assistant has loaded, and open the loopback."""
     assert await async_setup_component(hass, "homeassistant", {})
     assert await async_setup_component(hass, "conversation", {})
-    MockUser(id="user_anna", name="Anna").add_to_hass(hass)
+    MockUser(id="user_parent", name="Parent").add_to_hass(hass)
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ def agent_data() -> dict[str, Any]:
 
 @pytest.fixture
 def member_data() -> dict[str, Any]:
-    """What Anna may use."""
+    """What Parent may use."""
     return {}
 
 
@@ -180,13 +180,13 @@ async def house(
     agent_data: dict[str, Any],
     member_data: dict[str, Any],
 ) -> House:
-    """Anna's house, with a satellite of hers in the kitchen."""
+    """Parent's house, with a satellite of hers in the kitchen."""
     api = HouseApi(hass=hass, id=API, name="House")
     llm.async_register_api(hass, api)
     entry = household_entry(
         server(llama.url),
-        member("anna", user_ids=("user_anna",), **member_data),
-        device("kitchen", "d_kitchen", "anna", workload="voice"),
+        member("parent", user_ids=("user_parent",), **member_data),
+        device("kitchen", "d_kitchen", "parent", workload="voice"),
         agent(**agent_data),
     )
     entry.add_to_hass(hass)

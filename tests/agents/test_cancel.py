@@ -38,13 +38,13 @@ async def test_a_turn_called_off_while_it_answers_lets_go_of_the_server(
     task = begin(house)
     chat = await house.server.wait_chats(house.chats_before + 1)
     await chat.wait_started()
-    anna = house.household.node_status
-    await house.until(lambda: anna("anna").tokens.output == 2)
+    parent = house.household.node_status
+    await house.until(lambda: parent("parent").tokens.output == 2)
     await cancel(task)
     await chat.wait_ended()
     assert chat.closed_by_client
     assert house.is_at_rest()
-    assert house.household.node_status("anna").tokens.output == 2
+    assert house.household.node_status("parent").tokens.output == 2
     await house.hass.async_block_till_done()
     assert unhandled == []
 

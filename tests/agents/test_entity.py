@@ -146,7 +146,7 @@ class TestWithSettings:
         assert body["max_tokens"] == 40
         assert body["temperature"] == 0.5
         assert body["model"] == "another-model"
-        assert house.household.records()[0].class_id == "anna/direct/task"
+        assert house.household.records()[0].class_id == "parent/direct/task"
 
 
 class TestPictures:

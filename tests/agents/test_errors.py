@@ -26,7 +26,7 @@ from custom_components.fair_share.engines.base import (
 from tests.agents.conftest import House, is_error, speech
 from tests.fake_server import RESET, answer, failure
 
-TEXT = "a secret of Anna"
+TEXT = "a secret of Parent"
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
@@ -56,7 +56,7 @@ async def test_no_line_of_the_log_tells_what_was_said(
     house: House, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    house.server.script(answer("One secret of Ben", RESET), failure(400, "no"))
+    house.server.script(answer("One secret of Child", RESET), failure(400, "no"))
     await house.say(TEXT)
     await house.say(TEXT)
     ours = [r for r in caplog.records if "fair_share" in r.name]
@@ -151,7 +151,7 @@ async def test_who_is_removed_while_waiting_is_told(house: House) -> None:
     await house.server.wait_chats(house.chats_before + 2)
     waiting = house.hass.async_create_task(house.say())
     await house.until(lambda: house.household.status().waiting == 1)
-    house.hass.config_entries.async_remove_subentry(house.entry, "anna")
+    house.hass.config_entries.async_remove_subentry(house.entry, "parent")
     assert speech(await waiting).startswith("This was stopped because")
     gate.set()
     assert [speech(result) for result in await asyncio.gather(*others)] == ["ok"] * 2

@@ -47,8 +47,8 @@ def shape(messages: list[Mapping[str, Any]]) -> list[tuple[str, str]]:
 
 async def test_every_request_repeats_all_that_was_said(house: House) -> None:
     """See home-llm #384."""
-    house.server.script(answer("Hi Anna."), answer(Call(LOOK)), answer("Rain."))
-    first = await house.say("I am Anna")
+    house.server.script(answer("Hi Parent."), answer(Call(LOOK)), answer("Rain."))
+    first = await house.say("I am Parent")
     second = await house.say("Weather?", first.conversation_id)
     await house.say("And tomorrow?", second.conversation_id)
     messages = house.sent_messages()
@@ -59,7 +59,7 @@ async def test_every_request_repeats_all_that_was_said(house: House) -> None:
         "user",
     ]
     texts = [m["content"] for m in messages if m["role"] == "assistant"]
-    assert texts == ["Hi Anna.", "", "Rain."]
+    assert texts == ["Hi Parent.", "", "Rain."]
 
 
 async def test_every_request_begins_with_the_one_before(

@@ -65,7 +65,7 @@ async def test_a_usage_chunk_without_choices_first_or_last_is_no_crash(
         raw(empty, ROLE, text("hi"), STOP, usage_chunk(5, 1), DONE),
     )
     assert speech(await house.say()) == "hi"
-    status = house.household.node_status("anna")
+    status = house.household.node_status("parent")
     assert (status.tokens.prompt, status.tokens.output) == (5, 1)
 
 
@@ -95,7 +95,7 @@ async def test_of_an_answer_that_breaks_off_what_came_is_kept_and_that_it_broke_
     result = await house.say()
     assert speech(result).startswith("One, two, three The answer was cut off")
     assert house.contents(result)[-1].content == speech(result)
-    assert house.household.node_status("anna").tokens.output == 3
+    assert house.household.node_status("parent").tokens.output == 3
     assert house.is_at_rest()
 
 
@@ -157,7 +157,7 @@ async def test_reasoning_is_kept_as_thought_and_never_spoken(
     assert speech(result) == "Hello"
     reply = house.contents(result)[-1]
     assert (reply.content, reply.thinking_content) == ("Hello", "secret")
-    assert house.household.node_status("anna").tokens.output == 2
+    assert house.household.node_status("parent").tokens.output == 2
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ async def test_usage_is_asked_for_and_counted_when_it_does_not_come(
     house.server.script(answer("one", " two", usage=False))
     await house.say()
     assert house.sent[0]["stream_options"]["include_usage"] is True
-    tokens = house.household.node_status("anna").tokens
+    tokens = house.household.node_status("parent").tokens
     assert (tokens.output, tokens.prompt > 0) == (2, True)
 
 
@@ -227,5 +227,5 @@ async def test_thinking_that_leaves_no_room_for_an_answer_is_told(
     result = await house.say()
     assert is_error(result)
     assert speech(result).startswith("The language model ran out of room")
-    assert house.household.node_status("anna").tokens.output == 2
+    assert house.household.node_status("parent").tokens.output == 2
     assert house.contents(result)[-1].content == speech(result)

@@ -67,8 +67,8 @@ async def test_the_later_requests_of_a_turn_keep_its_place(house: House) -> None
     house.server.script(answer(Call(TURN_ON, LAMP)), answer("Done."))
     await house.say()
     records = house.household.records()
-    assert [r.class_id for r in records] == ["anna/direct/chat"] * 2
-    assert house.household.node_status("anna").requests == 2
+    assert [r.class_id for r in records] == ["parent/direct/chat"] * 2
+    assert house.household.node_status("parent").requests == 2
 
 
 async def test_the_server_is_free_while_a_tool_runs(house: House) -> None:
@@ -265,7 +265,7 @@ async def test_the_same_call_over_and_over_is_stopped(house: House) -> None:
     assert speech(result).startswith("I stopped, because I kept doing the same")
     assert len(house.sent) == 3
     assert len(house.api.calls) == 2
-    assert house.household.node_status("anna").tokens.output == 3
+    assert house.household.node_status("parent").tokens.output == 3
     assert house.is_at_rest()
 
 

@@ -59,10 +59,10 @@ async def web_page() -> AsyncIterator[str]:
 
 @pytest.fixture
 async def persons(hass: HomeAssistant) -> dict[str, MockUser]:
-    """Anna and Ben, each with a user; returns the users by name."""
+    """Parent and Child, each with a user; returns the users by name."""
     users = {
         name: MockUser(id=f"user_{name}", name=name.capitalize()).add_to_hass(hass)
-        for name in ("anna", "ben")
+        for name in ("parent", "child")
     }
     config = [
         {"id": f"person_{name}", "name": user.name, "user_id": user.id}
@@ -74,8 +74,8 @@ async def persons(hass: HomeAssistant) -> dict[str, MockUser]:
 
 @pytest.fixture
 async def household(hass: HomeAssistant, llama: FakeServer) -> MockConfigEntry:
-    """A running household with a server and Anna."""
-    entry = household_entry(server(llama.url), member("anna"))
+    """A running household with a server and Parent."""
+    entry = household_entry(server(llama.url), member("parent"))
     entry.add_to_hass(hass)
     assert await hass.config_entries.async_setup(entry.entry_id)
     return entry

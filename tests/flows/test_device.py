@@ -32,14 +32,14 @@ async def _add(hass: HomeAssistant, household: MockConfigEntry, which: str) -> R
 async def test_a_satellite_is_added_to_the_share_of_a_member(
     hass: HomeAssistant, household: MockConfigEntry, satellite: dr.DeviceEntry
 ) -> None:
-    anna = only(household, "member")
+    parent = only(household, "member")
     result = await _add(hass, household, "satellite")
     assert result["step_id"] == "satellite"
     assert fields(result)["device_id"].config["entity"] == [
         {"domain": ["assist_satellite"]}
     ]
     assert fields(result)["member"].config["options"] == [
-        {"value": anna.subentry_id, "label": "Anna"},
+        {"value": parent.subentry_id, "label": "Parent"},
         {"value": "shared", "label": "shared"},
     ]
     assert (shown(result)["member"], shown(result)["workload"]) == ("shared", "voice")
@@ -49,7 +49,7 @@ async def test_a_satellite_is_added_to_the_share_of_a_member(
         result,
         {
             "device_id": satellite.id,
-            "member": anna.subentry_id,
+            "member": parent.subentry_id,
             "workload": "accessibility",
             "weight": 3,
             "quota": {"quota_tokens": 10, "quota_window": "day"},
@@ -61,7 +61,7 @@ async def test_a_satellite_is_added_to_the_share_of_a_member(
     assert (added.title, added.unique_id) == ("Kitchen", f"device:{satellite.id}")
     assert added.data == {
         "device_id": satellite.id,
-        "member": anna.subentry_id,
+        "member": parent.subentry_id,
         "workload": "accessibility",
         "weight": 3.0,
         "quota_tokens": 10,
@@ -131,14 +131,14 @@ async def test_a_device_changes_hands(
     assert shown(result)["member"] == "shared"
     assert shown(result)["quota"] == {"quota_tokens": 5, "quota_window": "day"}
 
-    anna = only(household, "member").subentry_id
+    parent = only(household, "member").subentry_id
     result = await submit(
-        hass, result, {"member": anna, "workload": "background", **SHARE}
+        hass, result, {"member": parent, "workload": "background", **SHARE}
     )
     assert result["reason"] == "reconfigure_successful"
     assert only(household, "device").data == {
         "device_id": satellite.id,
-        "member": anna,
+        "member": parent,
         "workload": "background",
         "weight": 1.0,
         "quota_window": "day",
@@ -148,8 +148,8 @@ async def test_a_device_changes_hands(
 async def test_the_member_of_a_device_is_shown_again(
     hass: HomeAssistant, household: MockConfigEntry, satellite: dr.DeviceEntry
 ) -> None:
-    anna = only(household, "member").subentry_id
-    known = subentry(device("kitchen", satellite.id, anna))
+    parent = only(household, "member").subentry_id
+    known = subentry(device("kitchen", satellite.id, parent))
     hass.config_entries.async_add_subentry(household, known)
     result = await change(hass, household, only(household, "device"))
-    assert shown(result)["member"] == anna
+    assert shown(result)["member"] == parent

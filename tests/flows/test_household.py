@@ -39,7 +39,7 @@ async def test_a_household_is_founded_with_a_server_its_persons_and_an_agent(
 
     result = await go_on(hass, result, {"memory": "separate"})
     assert result["step_id"] == "members"
-    assert shown(result) == {"persons": ["person.anna", "person.ben"]}
+    assert shown(result) == {"persons": ["person.parent", "person.child"]}
 
     result = await go_on(hass, result, shown(result))
     assert result["step_id"] == "agent"
@@ -71,15 +71,15 @@ async def test_a_household_is_founded_with_a_server_its_persons_and_an_agent(
         ),
         (
             "member",
-            "Anna",
-            "person_anna",
-            {"person_id": "person_anna", "user_ids": [], "weight": 1.0},
+            "Parent",
+            "person_parent",
+            {"person_id": "person_parent", "user_ids": [], "weight": 1.0},
         ),
         (
             "member",
-            "Ben",
-            "person_ben",
-            {"person_id": "person_ben", "user_ids": [], "weight": 1.0},
+            "Child",
+            "person_child",
+            {"person_id": "person_child", "user_ids": [], "weight": 1.0},
         ),
         (
             "agent",
@@ -110,11 +110,11 @@ async def test_a_person_who_was_deleted_meanwhile_does_not_become_a_member(
 ) -> None:
     result = await go_on(hass, await found(hass), {"url": llama.url})
     result = await go_on(hass, result, {})
-    hass.states.async_remove("person.ben")
-    result = await go_on(hass, result, {"persons": ["person.anna", "person.ben"]})
+    hass.states.async_remove("person.child")
+    result = await go_on(hass, result, {"persons": ["person.parent", "person.child"]})
     result = await go_on(hass, result, TALK)
     members = result["result"].get_subentries_of_type("member")
-    assert [member.title for member in members] == ["Anna"]
+    assert [member.title for member in members] == ["Parent"]
 
 
 async def test_a_home_without_persons_is_not_asked_for_members(

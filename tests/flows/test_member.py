@@ -18,7 +18,7 @@ async def test_a_person_becomes_a_member(
     MockUser(id="tablet", name="Tablet").add_to_hass(hass)
     result = await add(hass, household, "member")
     assert result["step_id"] == "user"
-    assert fields(result)["person"].config["include_entities"] == ["person.ben"]
+    assert fields(result)["person"].config["include_entities"] == ["person.child"]
     assert shown(result)["weight"] == 1.0
     assert shown(result)["quota"] == {"quota_tokens": None, "quota_window": "day"}
 
@@ -26,7 +26,7 @@ async def test_a_person_becomes_a_member(
         hass,
         result,
         {
-            "person": "person.ben",
+            "person": "person.child",
             "user_ids": ["tablet"],
             "weight": 2,
             "quota": {"quota_tokens": 50000, "quota_window": "week"},
@@ -35,9 +35,9 @@ async def test_a_person_becomes_a_member(
     )
     assert result["type"] is FlowResultType.CREATE_ENTRY
     added = list(household.get_subentries_of_type("member"))[-1]
-    assert (added.title, added.unique_id) == ("Ben", "person_ben")
+    assert (added.title, added.unique_id) == ("Child", "person_child")
     assert added.data == {
-        "person_id": "person_ben",
+        "person_id": "person_child",
         "user_ids": ["tablet"],
         "weight": 2.0,
         "quota_tokens": 50000,
@@ -53,10 +53,10 @@ async def test_a_member_needs_neither_quota_nor_limits(
     hass: HomeAssistant, household: MockConfigEntry
 ) -> None:
     result = await add(hass, household, "member")
-    await submit(hass, result, {"person": "person.ben", **SHARE})
+    await submit(hass, result, {"person": "person.child", **SHARE})
     added = list(household.get_subentries_of_type("member"))[-1]
     assert added.data == {
-        "person_id": "person_ben",
+        "person_id": "person_child",
         "user_ids": [],
         "weight": 1.0,
         "quota_window": "day",
@@ -71,7 +71,7 @@ async def test_a_member_needs_neither_quota_nor_limits(
         {"quota": {"quota_window": "day", "quota_tokens": 0}},
         {"limits": {"in_flight": 0}},
         {"user_ids": ["nobody"]},
-        {"person": "person.anna"},
+        {"person": "person.parent"},
     ],
 )
 async def test_values_that_make_no_sense_are_refused(
@@ -79,7 +79,7 @@ async def test_values_that_make_no_sense_are_refused(
 ) -> None:
     result = await add(hass, household, "member")
     with pytest.raises(InvalidData):
-        await submit(hass, result, {"person": "person.ben", **SHARE, **wrong})
+        await submit(hass, result, {"person": "person.child", **SHARE, **wrong})
 
 
 async def test_only_users_of_nobody_are_offered(
@@ -89,16 +89,16 @@ async def test_only_users_of_nobody_are_offered(
     MockUser(id="taken", name="Taken").add_to_hass(hass)
     MockUser(id="old", name="Old", is_active=False).add_to_hass(hass)
     MockUser(id="system", name="System", system_generated=True).add_to_hass(hass)
-    anna = only(household, "member")
+    parent = only(household, "member")
     hass.config_entries.async_update_subentry(
-        household, anna, data={**anna.data, "user_ids": ["taken"]}
+        household, parent, data={**parent.data, "user_ids": ["taken"]}
     )
 
     result = await add(hass, household, "member")
     assert fields(result)["user_ids"].config["options"] == [
         {"value": "tablet", "label": "Tablet"}
     ]
-    result = await change(hass, household, anna)
+    result = await change(hass, household, parent)
     offered = fields(result)["user_ids"].config["options"]
     assert [option["value"] for option in offered] == ["tablet", "taken"]
 
@@ -108,9 +108,9 @@ async def test_a_person_added_in_two_dialogs_at_once_is_added_once(
 ) -> None:
     first = await add(hass, household, "member")
     second = await add(hass, household, "member")
-    ben = {"person": "person.ben", **SHARE}
-    assert (await submit(hass, first, ben))["type"] is FlowResultType.CREATE_ENTRY
-    second = await submit(hass, second, ben)
+    child = {"person": "person.child", **SHARE}
+    assert (await submit(hass, first, child))["type"] is FlowResultType.CREATE_ENTRY
+    second = await submit(hass, second, child)
     assert (second["type"], second["reason"]) == (
         FlowResultType.ABORT,
         "already_configured",
@@ -120,7 +120,7 @@ async def test_a_person_added_in_two_dialogs_at_once_is_added_once(
 async def test_a_household_of_all_persons_cannot_grow(
     hass: HomeAssistant, household: MockConfigEntry
 ) -> None:
-    hass.config_entries.async_add_subentry(household, subentry(member("ben")))
+    hass.config_entries.async_add_subentry(household, subentry(member("child")))
     result = await add(hass, household, "member")
     assert (result["type"], result["reason"]) == (
         FlowResultType.ABORT,
@@ -139,21 +139,21 @@ async def test_no_member_is_added_to_a_household_that_does_not_run(
 async def test_the_share_of_a_member_is_changed(
     hass: HomeAssistant, household: MockConfigEntry
 ) -> None:
-    anna = only(household, "member")
+    parent = only(household, "member")
     hass.config_entries.async_update_subentry(
         household,
-        anna,
+        parent,
         data={
-            **anna.data,
+            **parent.data,
             "user_ids": ["deleted"],
             "quota_tokens": 100,
             "quota_window": "month",
             "in_flight": 2,
         },
     )
-    result = await change(hass, household, anna)
+    result = await change(hass, household, parent)
     assert result["step_id"] == "reconfigure"
-    assert result["description_placeholders"] == {"member": "Anna"}
+    assert result["description_placeholders"] == {"member": "Parent"}
     assert shown(result) == {
         "user_ids": [],
         "weight": 1.0,
@@ -164,7 +164,7 @@ async def test_the_share_of_a_member_is_changed(
     result = await submit(hass, result, {**SHARE, "weight": 0.5})
     assert result["reason"] == "reconfigure_successful"
     assert only(household, "member").data == {
-        "person_id": "person_anna",
+        "person_id": "person_parent",
         "user_ids": [],
         "weight": 0.5,
         "quota_window": "day",
@@ -174,7 +174,7 @@ async def test_the_share_of_a_member_is_changed(
 async def test_a_member_is_still_the_same_after_the_person_was_renamed(
     hass: HomeAssistant, household: MockConfigEntry
 ) -> None:
-    renamed = {"id": "person_anna", "name": "Anna Maria"}
+    renamed = {"id": "person_parent", "name": "Parent Maria"}
     assert await async_setup_component(hass, "person", {"person": [renamed]})
     result = await add(hass, household, "member")
-    assert fields(result)["person"].config["include_entities"] == ["person.ben"]
+    assert fields(result)["person"].config["include_entities"] == ["person.child"]

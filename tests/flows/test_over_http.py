@@ -44,7 +44,7 @@ async def test_a_household_is_founded(
     answers: tuple[dict[str, object], ...] = (
         {"url": llama.url},
         {"memory": "separate"},
-        {"persons": ["person.anna"]},
+        {"persons": ["person.parent"]},
         {"prompt": "Hi", "llm_hass_api": ["assist"]},
     )
     results = [await _post(browser, step, answer) for answer in answers]

@@ -37,13 +37,13 @@ async def _home(hass: HomeAssistant, socket_enabled: None) -> None:
 
 @asynccontextmanager
 async def home(
-    hass: HomeAssistant, fake: FakeServer, **anna: Any
+    hass: HomeAssistant, fake: FakeServer, **parent: Any
 ) -> AsyncIterator[Household]:
-    """Run a household with Anna and Ben on this server."""
+    """Run a household with Parent and Child on this server."""
     entry = household_entry(
         server(fake.url, kind=fake.kind),
-        member("anna", user_ids=("user_anna",), **anna),
-        member("ben", user_ids=("user_ben",)),
+        member("parent", user_ids=("user_parent",), **parent),
+        member("child", user_ids=("user_child",)),
     )
     await set_up(hass, entry)
     yield entry.runtime_data
@@ -54,7 +54,7 @@ def ask(
     household: Household,
     text: str = "hello",
     *,
-    user: str = "user_anna",
+    user: str = "user_parent",
     output: int = 64,
     conversation: str | None = None,
 ) -> Ask:
@@ -85,7 +85,7 @@ async def test_an_answer_is_streamed_charged_and_settled(hass: HomeAssistant) ->
         assert record.tokens == TokenCount(fake.count_prompt(fake.chats[-1].body), 0, 2)
         assert record.charge == record.tokens.uncached + 4
         assert not record.estimated
-        assert household.node_status("anna").charge == record.charge
+        assert household.node_status("parent").charge == record.charge
         assert household.status().running == 0
 
 
@@ -107,7 +107,9 @@ async def test_who_leaves_the_queue_never_reaches_the_server(
         running = asyncio.create_task(read(household, ask(household)))
         sent_before = len(fake.chats)
         await until(lambda: len(fake.chats) == sent_before + 1)
-        leaving = asyncio.create_task(read(household, ask(household, user="user_ben")))
+        leaving = asyncio.create_task(
+            read(household, ask(household, user="user_child"))
+        )
         await until(lambda: household.status().waiting == 1)
         leaving.cancel()
         await until(leaving.done)
@@ -125,7 +127,7 @@ async def test_who_leaves_a_running_answer_frees_the_slot_and_pays_for_what_came
         gate = asyncio.Event()
         fake.default = answer("one", " two", gate, " three")
         running = asyncio.create_task(read(household, ask(household)))
-        await until(lambda: household.node_status("anna").tokens.output == 2)
+        await until(lambda: household.node_status("parent").tokens.output == 2)
         running.cancel()
         await until(running.done)
         await fake.chats[-1].wait_ended()
@@ -264,7 +266,7 @@ async def test_unloading_stops_a_running_answer_and_keeps_its_account(
         gate = asyncio.Event()
         fake.default = answer("one", gate, " two", " three")
         running = asyncio.create_task(read(household, ask(household)))
-        await until(lambda: household.node_status("anna").tokens.output == 1)
+        await until(lambda: household.node_status("parent").tokens.output == 1)
         await hass.config_entries.async_unload(household.entry.entry_id)
         gate.set()
         with pytest.raises(Rejected) as refusal:
@@ -272,7 +274,7 @@ async def test_unloading_stops_a_running_answer_and_keeps_its_account(
         assert refusal.value.reason is RejectReason.CLOSED
         await hass.config_entries.async_setup(household.entry.entry_id)
         again: Household = household.entry.runtime_data
-        assert again.node_status("anna").tokens.output == 1
+        assert again.node_status("parent").tokens.output == 1
 
 
 async def test_a_prompt_over_the_askers_own_limit_is_refused_unsent(
@@ -303,7 +305,7 @@ async def test_the_next_turn_of_a_conversation_expects_its_prefix_in_the_cache(
         await until(lambda: household.status().running == 1)
         first = household.records()[-1].tokens
         cached = first.prompt + first.output
-        charge = household.node_status("anna").charge - household.records()[-1].charge
+        charge = household.node_status("parent").charge - household.records()[-1].charge
         assert charge < 2 * 64 + cached
         gate.set()
         await running

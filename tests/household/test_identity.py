@@ -26,10 +26,10 @@ from tests.common import device, household_entry, member
 
 SATELLITE = "assist_satellite.kitchen"
 
-ANNA = Asker("anna", "anna/direct", None, None, IdentityRule.USER)
-BEN = Asker("ben", "ben/direct", None, None, IdentityRule.USER)
-ANNAS_PHONE = Asker("anna", "phone", "phone", Workload.CHAT, IdentityRule.DEVICE)
-ANNAS_SPEAKER = Asker("anna", "desk", "desk", Workload.VOICE, IdentityRule.DEVICE)
+ANNA = Asker("parent", "parent/direct", None, None, IdentityRule.USER)
+BEN = Asker("child", "child/direct", None, None, IdentityRule.USER)
+ANNAS_PHONE = Asker("parent", "phone", "phone", Workload.CHAT, IdentityRule.DEVICE)
+ANNAS_SPEAKER = Asker("parent", "desk", "desk", Workload.VOICE, IdentityRule.DEVICE)
 KITCHEN = Asker("shared", "kitchen", "kitchen", Workload.VOICE, IdentityRule.DEVICE)
 GUEST = Asker("guest", "guest/direct", None, None, IdentityRule.GUEST)
 GUEST_VOICE = Asker("guest", "guest/direct", None, Workload.VOICE, IdentityRule.GUEST)
@@ -45,18 +45,18 @@ def automated(entity_id: str) -> Asker:
     )
 
 
-@pytest.fixture(name="anna")
-def fixture_anna(hass_admin_user: MockUser) -> User:
-    """The user of Anna, who is an administrator and logged in."""
+@pytest.fixture(name="parent")
+def fixture_parent(hass_admin_user: MockUser) -> User:
+    """The user of Parent, who is an administrator and logged in."""
     return hass_admin_user
 
 
 @pytest.fixture(name="people", autouse=True)
 async def fixture_people(
-    hass: HomeAssistant, hass_storage: dict[str, Any], anna: User
+    hass: HomeAssistant, hass_storage: dict[str, Any], parent: User
 ) -> None:
-    """Two persons: Anna has a user, Ben has none."""
-    people = [("anna", anna.id), ("ben", None)]
+    """Two persons: Parent has a user, Child has none."""
+    people = [("parent", parent.id), ("child", None)]
     hass_storage["person"] = {
         "version": 2,
         "data": {
@@ -78,11 +78,11 @@ async def fixture_people(
 async def fixture_resolver(hass: HomeAssistant) -> IdentityResolver:
     """A household of two members and three devices that listens to automations."""
     entry = household_entry(
-        member("anna"),
-        member("ben", user_ids=("bens_tablet",)),
+        member("parent"),
+        member("child", user_ids=("bens_tablet",)),
         device("kitchen", "d_kitchen"),
-        device("desk", "d_desk", "anna"),
-        device("phone", "d_phone", "anna", workload="chat"),
+        device("desk", "d_desk", "parent"),
+        device("phone", "d_phone", "parent", workload="chat"),
     )
     resolver = IdentityResolver(hass, Registry(hass, entry))
     resolver.async_listen()
@@ -105,7 +105,7 @@ def fixture_asked(hass: HomeAssistant, resolver: IdentityResolver) -> list[Asker
 async def fixture_websocket(
     hass: HomeAssistant, hass_ws_client: WebSocketGenerator
 ) -> MockHAClientWebSocket:
-    """Anna's browser."""
+    """Parent's browser."""
     return await hass_ws_client(hass)
 
 
@@ -114,7 +114,7 @@ type Act = Callable[..., Awaitable[None]]
 
 @pytest.fixture(name="click")
 def fixture_click(hass: HomeAssistant, websocket: MockHAClientWebSocket) -> Act:
-    """Let Anna call an action in her browser."""
+    """Let Parent call an action in her browser."""
 
     async def click(domain: str, service: str, **data: Any) -> None:
         await websocket.send_json_auto_id(
@@ -167,9 +167,9 @@ def test_a_satellite_is_charged_by_its_device(
 
 
 def test_a_satellite_never_inherits_the_user_of_an_announcement(
-    resolver: IdentityResolver, anna: User
+    resolver: IdentityResolver, parent: User
 ) -> None:
-    context = Context(user_id=anna.id)
+    context = Context(user_id=parent.id)
     assert resolver.resolve(context, "d_kitchen", SATELLITE) == KITCHEN
     assert resolver.resolve(context, "d_new", SATELLITE) == GUEST_VOICE
 
@@ -213,9 +213,9 @@ def test_a_delayed_voice_command_is_charged_by_the_device_it_was_spoken_to(
 
 
 def test_a_user_is_charged_as_the_member_with_their_person(
-    resolver: IdentityResolver, anna: User
+    resolver: IdentityResolver, parent: User
 ) -> None:
-    assert resolver.resolve(Context(user_id=anna.id), None, None) == ANNA
+    assert resolver.resolve(Context(user_id=parent.id), None, None) == ANNA
 
 
 def test_a_further_user_of_a_member_is_charged_as_the_member(
@@ -233,9 +233,9 @@ def test_a_further_user_of_a_member_is_charged_as_the_member(
     ],
 )
 def test_a_users_device_refines_who_they_are_and_never_overrules_it(
-    resolver: IdentityResolver, anna: User, device_id: str, asker: Asker
+    resolver: IdentityResolver, parent: User, device_id: str, asker: Asker
 ) -> None:
-    assert resolver.resolve(Context(user_id=anna.id), device_id, None) == asker
+    assert resolver.resolve(Context(user_id=parent.id), device_id, None) == asker
 
 
 def test_a_user_cannot_be_somebody_else_by_naming_their_device(
@@ -254,10 +254,10 @@ def test_an_unknown_user_is_a_guest_unless_their_device_is_known(
 
 
 async def test_a_person_without_a_member_is_a_guest(
-    hass: HomeAssistant, anna: User
+    hass: HomeAssistant, parent: User
 ) -> None:
     resolver = IdentityResolver(hass, Registry(hass, household_entry()))
-    assert resolver.resolve(Context(user_id=anna.id), None, None) == GUEST
+    assert resolver.resolve(Context(user_id=parent.id), None, None) == GUEST
 
 
 async def test_an_action_from_the_browser_is_its_users(
@@ -268,10 +268,10 @@ async def test_an_action_from_the_browser_is_its_users(
 
 
 async def test_a_user_that_moves_to_another_person_is_charged_there(
-    resolver: IdentityResolver, websocket: MockHAClientWebSocket, anna: User
+    resolver: IdentityResolver, websocket: MockHAClientWebSocket, parent: User
 ) -> None:
-    context = Context(user_id=anna.id)
-    for person_id, user_id in (("person_anna", None), ("person_ben", anna.id)):
+    context = Context(user_id=parent.id)
+    for person_id, user_id in (("person_parent", None), ("person_child", parent.id)):
         await websocket.send_json_auto_id(
             {"type": "person/update", "person_id": person_id, "user_id": user_id}
         )
@@ -280,21 +280,21 @@ async def test_a_user_that_moves_to_another_person_is_charged_there(
 
 
 async def test_the_user_of_a_removed_person_is_a_guest(
-    resolver: IdentityResolver, websocket: MockHAClientWebSocket, anna: User
+    resolver: IdentityResolver, websocket: MockHAClientWebSocket, parent: User
 ) -> None:
     await websocket.send_json_auto_id(
-        {"type": "person/delete", "person_id": "person_anna"}
+        {"type": "person/delete", "person_id": "person_parent"}
     )
     assert (await websocket.receive_json())["success"]
-    assert resolver.resolve(Context(user_id=anna.id), None, None) == GUEST
+    assert resolver.resolve(Context(user_id=parent.id), None, None) == GUEST
 
 
 async def test_a_removed_user_is_a_guest(
-    hass: HomeAssistant, resolver: IdentityResolver, anna: User
+    hass: HomeAssistant, resolver: IdentityResolver, parent: User
 ) -> None:
-    await hass.auth.async_remove_user(anna)
+    await hass.auth.async_remove_user(parent)
     await hass.async_block_till_done()
-    assert resolver.resolve(Context(user_id=anna.id), None, None) == GUEST
+    assert resolver.resolve(Context(user_id=parent.id), None, None) == GUEST
 
 
 # ---- automations and scripts -------------------------------------------------------
@@ -310,16 +310,16 @@ async def test_an_automation_is_charged_as_itself(
 
 
 async def test_an_automation_is_not_charged_to_the_person_who_set_it_off(
-    hass: HomeAssistant, asked: list[Asker], anna: User
+    hass: HomeAssistant, asked: list[Asker], parent: User
 ) -> None:
     await automation(hass, {"action": "test.ask"})
-    hass.bus.async_fire("night", context=Context(user_id=anna.id))
+    hass.bus.async_fire("night", context=Context(user_id=parent.id))
     await hass.async_block_till_done()
     assert asked == [automated("automation.night")]
 
 
 async def test_the_connection_that_leaks_into_an_automation_is_not_believed(
-    hass: HomeAssistant, asked: list[Asker], click: Act, anna: User
+    hass: HomeAssistant, asked: list[Asker], click: Act, parent: User
 ) -> None:
     connected: list[str | None] = []
 
@@ -332,7 +332,7 @@ async def test_the_connection_that_leaks_into_an_automation_is_not_believed(
 
     await click("automation", "trigger", entity_id="automation.night")
 
-    assert connected == [anna.id]
+    assert connected == [parent.id]
     assert asked == [automated("automation.night")]
 
 

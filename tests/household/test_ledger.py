@@ -22,7 +22,7 @@ from custom_components.fair_share.household.ledger import Ledger
 from tests.common import ENTRY_ID
 
 ANNA = NodeState(
-    node_id="anna",
+    node_id="parent",
     tokens=TokenCount(1200, 300, 450),
     charge=2130.5,
     counter=1065.25,
@@ -34,7 +34,7 @@ ANNA = NodeState(
     used_tokens=1650,
     granted_tokens=500,
 )
-STATE = LedgerState((ANNA, replace(ANNA, node_id="anna/direct/chat", requests=2)))
+STATE = LedgerState((ANNA, replace(ANNA, node_id="parent/direct/chat", requests=2)))
 
 type Elapse = Callable[[float], Awaitable[None]]
 
@@ -220,7 +220,7 @@ async def written(hass: HomeAssistant, ledger: Ledger, file: Path) -> dict[str, 
         pytest.param("[]", id="a list"),
         pytest.param('{"data": {}}', id="no version"),
         pytest.param(envelope({}), id="no nodes"),
-        pytest.param(envelope({"nodes": [{"node_id": "anna"}]}), id="half a node"),
+        pytest.param(envelope({"nodes": [{"node_id": "parent"}]}), id="half a node"),
         pytest.param(envelope({"nodes": 5}), id="a number for nodes"),
         pytest.param(envelope({"nodes": [None]}), id="no node"),
         pytest.param(envelope({"nodes": []}, version=2), id="from a later version"),

@@ -18,8 +18,8 @@ from custom_components.fair_share.household.asker import Asker, IdentityRule
 from custom_components.fair_share.household.registry import Registry
 from tests.common import ENTRY_ID, device, household_entry, member, subentry
 
-ANNA_DIRECT = Asker("anna", "anna/direct", None, None, IdentityRule.USER)
-ANNA_PHONE = Asker("anna", "phone", "phone", Workload.VOICE, IdentityRule.DEVICE)
+ANNA_DIRECT = Asker("parent", "parent/direct", None, None, IdentityRule.USER)
+ANNA_PHONE = Asker("parent", "phone", "phone", Workload.VOICE, IdentityRule.DEVICE)
 AUTOMATION = Asker(
     "shared",
     "shared/automation.night",
@@ -38,7 +38,7 @@ def test_an_empty_household_has_guests_and_shared_things(hass: HomeAssistant) ->
 
 
 def test_parents_come_before_children(hass: HomeAssistant) -> None:
-    entry = household_entry(device("phone", "d1", "anna"), member("anna"))
+    entry = household_entry(device("phone", "d1", "parent"), member("parent"))
     seen = {ROOT_ID}
     for spec in Registry(hass, entry).nodes():
         assert spec.parent_id in seen
@@ -48,7 +48,7 @@ def test_parents_come_before_children(hass: HomeAssistant) -> None:
 def test_a_member_has_weight_quota_and_caps(hass: HomeAssistant) -> None:
     entry = household_entry(
         member(
-            "anna",
+            "parent",
             weight=2.5,
             quota_tokens=50_000.0,
             quota_window="week",
@@ -57,8 +57,8 @@ def test_a_member_has_weight_quota_and_caps(hass: HomeAssistant) -> None:
             in_flight=2,
         )
     )
-    assert Registry(hass, entry).members["anna"].spec == NodeSpec(
-        "anna",
+    assert Registry(hass, entry).members["parent"].spec == NodeSpec(
+        "parent",
         ROOT_ID,
         2.5,
         QuotaSpec(50_000, QuotaWindow.WEEK),
@@ -81,12 +81,13 @@ def test_a_quota_of_zero_is_a_quota(hass: HomeAssistant) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "parent"), [("anna", "anna"), ("shared", "shared"), ("gone", "shared")]
+    ("wanted", "parent"),
+    [("parent", "parent"), ("shared", "shared"), ("gone", "shared")],
 )
 def test_a_device_is_below_its_member_or_shared(
     hass: HomeAssistant, wanted: str, parent: str
 ) -> None:
-    entry = household_entry(member("anna"), device("kitchen", "d1", wanted))
+    entry = household_entry(member("parent"), device("kitchen", "d1", wanted))
     registry = Registry(hass, entry)
     assert registry.devices["kitchen"].member_id == parent
     assert NodeSpec("kitchen", parent) in registry.nodes()
@@ -102,16 +103,16 @@ def test_a_device_speaks_unless_told_otherwise(hass: HomeAssistant) -> None:
 
 
 def test_a_class_is_a_workload_of_what_asks(hass: HomeAssistant) -> None:
-    registry = Registry(hass, household_entry(member("anna")))
+    registry = Registry(hass, household_entry(member("parent")))
     assert registry.class_for(ANNA_DIRECT, Workload.CHAT) == RequestClass(
-        "anna/direct/chat", "anna/direct", Workload.CHAT
+        "parent/direct/chat", "parent/direct", Workload.CHAT
     )
 
 
 def test_a_configured_source_keeps_what_was_configured(hass: HomeAssistant) -> None:
-    entry = household_entry(member("anna"), device("phone", "d1", "anna", weight=3))
+    entry = household_entry(member("parent"), device("phone", "d1", "parent", weight=3))
     registry = Registry(hass, entry)
-    assert registry.source_spec(ANNA_PHONE) == NodeSpec("phone", "anna", 3.0)
+    assert registry.source_spec(ANNA_PHONE) == NodeSpec("phone", "parent", 3.0)
 
 
 def test_an_automation_gets_a_node_below_shared(hass: HomeAssistant) -> None:
@@ -124,8 +125,8 @@ def test_an_automation_gets_a_node_below_shared(hass: HomeAssistant) -> None:
 
 def test_the_tighter_limit_of_member_and_device_counts(hass: HomeAssistant) -> None:
     entry = household_entry(
-        member("anna", context_tokens=8000, output_tokens=300),
-        device("phone", "d1", "anna", context_tokens=4000, in_flight=1),
+        member("parent", context_tokens=8000, output_tokens=300),
+        device("phone", "d1", "parent", context_tokens=4000, in_flight=1),
     )
     assert Registry(hass, entry).caps_for(ANNA_PHONE) == Caps(4000, 300, 1)
 
@@ -139,47 +140,51 @@ def test_a_new_member_and_their_device_are_added(hass: HomeAssistant) -> None:
     entry.add_to_hass(hass)
     registry = Registry(hass, entry)
 
-    hass.config_entries.async_add_subentry(entry, subentry(member("anna")))
+    hass.config_entries.async_add_subentry(entry, subentry(member("parent")))
     hass.config_entries.async_add_subentry(
-        entry, subentry(device("phone", "d1", "anna"))
+        entry, subentry(device("phone", "d1", "parent"))
     )
     change = registry.apply(entry)
 
-    assert [spec.node_id for spec in change.added] == ["anna", "anna/direct", "phone"]
+    assert [spec.node_id for spec in change.added] == [
+        "parent",
+        "parent/direct",
+        "phone",
+    ]
     assert change.changed == ()
     assert change.removed == ()
 
 
 def test_a_changed_weight_is_a_change_of_one_node(hass: HomeAssistant) -> None:
-    entry = household_entry(member("anna"), member("ben"))
+    entry = household_entry(member("parent"), member("child"))
     entry.add_to_hass(hass)
     registry = Registry(hass, entry)
 
-    anna = entry.subentries["anna"]
+    parent = entry.subentries["parent"]
     hass.config_entries.async_update_subentry(
-        entry, anna, data={**anna.data, "weight": 2}
+        entry, parent, data={**parent.data, "weight": 2}
     )
     change = registry.apply(entry)
 
     assert change.added == ()
-    assert change.changed == (NodeSpec("anna", weight=2.0),)
+    assert change.changed == (NodeSpec("parent", weight=2.0),)
     assert change.removed == ()
 
 
 def test_the_device_of_a_removed_member_becomes_shared(hass: HomeAssistant) -> None:
-    entry = household_entry(member("anna"), device("phone", "d1", "anna"))
+    entry = household_entry(member("parent"), device("phone", "d1", "parent"))
     entry.add_to_hass(hass)
     registry = Registry(hass, entry)
 
-    hass.config_entries.async_remove_subentry(entry, "anna")
+    hass.config_entries.async_remove_subentry(entry, "parent")
     change = registry.apply(entry)
 
     assert change.changed == (NodeSpec("phone", "shared"),)
-    assert change.removed == ("anna/direct", "anna")
+    assert change.removed == ("parent/direct", "parent")
 
 
 def test_an_unchanged_entry_changes_nothing(hass: HomeAssistant) -> None:
-    entry = household_entry(member("anna"))
+    entry = household_entry(member("parent"))
     registry = Registry(hass, entry)
     change = registry.apply(entry)
     assert (change.added, change.changed, change.removed) == ((), (), ())
@@ -188,7 +193,7 @@ def test_an_unchanged_entry_changes_nothing(hass: HomeAssistant) -> None:
 def test_nodes_have_the_names_people_gave_them(
     hass: HomeAssistant, device_registry: dr.DeviceRegistry
 ) -> None:
-    entry = household_entry(member("anna"), device("phone", "d1", "anna"))
+    entry = household_entry(member("parent"), device("phone", "d1", "parent"))
     entry.add_to_hass(hass)
     device_registry.async_get_or_create(
         config_entry_id=ENTRY_ID,
@@ -199,8 +204,8 @@ def test_nodes_have_the_names_people_gave_them(
     registry = Registry(hass, entry)
 
     names = {
-        "anna": "Anna",
-        "anna/direct": "Anna",
+        "parent": "Parent",
+        "parent/direct": "Parent",
         "phone": "Phone",
         "guest": "Visitors",
         "guest/direct": "Visitors",

@@ -32,11 +32,11 @@ def fixture_told() -> list[str]:
 
 @pytest.fixture(name="hub")
 async def fixture_hub(hass: HomeAssistant, told: list[str]) -> AsyncIterator[UpdateHub]:
-    """A hub where somebody listens to Anna and to Ben."""
+    """A hub where somebody listens to Parent and to Child."""
     hub = UpdateHub(hass)
     unsubs = [
-        hub.async_listen("anna", lambda: told.append("anna")),
-        hub.async_listen("ben", lambda: told.append("ben")),
+        hub.async_listen("parent", lambda: told.append("parent")),
+        hub.async_listen("child", lambda: told.append("child")),
     ]
     yield hub
     for unsub in unsubs:
@@ -46,15 +46,15 @@ async def fixture_hub(hass: HomeAssistant, told: list[str]) -> AsyncIterator[Upd
 async def test_a_change_after_quiet_is_told_at_once(
     hub: UpdateHub, told: list[str], elapse: Elapse
 ) -> None:
-    hub.touch("anna")
+    hub.touch("parent")
     await elapse(0)
-    assert told == ["anna"]
+    assert told == ["parent"]
 
 
 async def test_nobody_is_told_in_the_middle_of_a_change(
     hub: UpdateHub, told: list[str]
 ) -> None:
-    hub.touch("anna")
+    hub.touch("parent")
     assert told == []
 
 
@@ -62,16 +62,16 @@ async def test_many_changes_at_once_are_told_once(
     hub: UpdateHub, told: list[str], elapse: Elapse
 ) -> None:
     for _ in range(100):
-        hub.touch("anna")
+        hub.touch("parent")
     await elapse(0)
-    assert told == ["anna"]
+    assert told == ["parent"]
 
 
 async def test_a_busy_topic_is_told_every_five_seconds(
     hub: UpdateHub, told: list[str], elapse: Elapse
 ) -> None:
     for _ in range(21):
-        hub.touch("anna")
+        hub.touch("parent")
         await elapse(1)
     assert len(told) == 5  # at 0, 5, 10, 15 and 20 seconds
 
@@ -79,57 +79,57 @@ async def test_a_busy_topic_is_told_every_five_seconds(
 async def test_the_last_change_is_told_in_the_end(
     hub: UpdateHub, told: list[str], elapse: Elapse
 ) -> None:
-    hub.touch("anna")
+    hub.touch("parent")
     await elapse(0)
-    hub.touch("anna")
+    hub.touch("parent")
     await elapse(4)
-    assert told == ["anna"]
+    assert told == ["parent"]
     await elapse(1)
-    assert told == ["anna", "anna"]
+    assert told == ["parent", "parent"]
     await elapse(60)
-    assert told == ["anna", "anna"]
+    assert told == ["parent", "parent"]
 
 
 async def test_after_quiet_the_next_change_is_told_at_once_again(
     hub: UpdateHub, told: list[str], elapse: Elapse
 ) -> None:
-    hub.touch("anna")
+    hub.touch("parent")
     await elapse(0)
     await elapse(5)
-    hub.touch("anna")
+    hub.touch("parent")
     await elapse(0)
-    assert told == ["anna", "anna"]
+    assert told == ["parent", "parent"]
 
 
 async def test_a_busy_topic_does_not_hold_up_another(
     hub: UpdateHub, told: list[str], elapse: Elapse
 ) -> None:
-    hub.touch("anna")
+    hub.touch("parent")
     await elapse(1)
-    hub.touch("ben", "anna")
+    hub.touch("child", "parent")
     await elapse(1)
-    assert told == ["anna", "ben"]
+    assert told == ["parent", "child"]
 
 
 async def test_all_listeners_of_a_topic_are_told(
     hub: UpdateHub, told: list[str], elapse: Elapse
 ) -> None:
-    unsub = hub.async_listen("anna", lambda: told.append("anna again"))
-    hub.touch("anna")
+    unsub = hub.async_listen("parent", lambda: told.append("parent again"))
+    hub.touch("parent")
     await elapse(0)
     unsub()
-    hub.touch("anna")
+    hub.touch("parent")
     await elapse(5)
-    assert told == ["anna", "anna again", "anna"]
+    assert told == ["parent", "parent again", "parent"]
 
 
 async def test_a_topic_without_listeners_is_forgotten(
     hass: HomeAssistant, told: list[str], elapse: Elapse
 ) -> None:
     hub = UpdateHub(hass)
-    unsub = hub.async_listen("anna", lambda: told.append("anna"))
-    hub.touch("anna", "nobody listens")
+    unsub = hub.async_listen("parent", lambda: told.append("parent"))
+    hub.touch("parent", "nobody listens")
     unsub()
-    hub.touch("anna")
+    hub.touch("parent")
     await elapse(10)
     assert told == []

@@ -58,7 +58,7 @@ async def _found_household(hass: HomeAssistant) -> ConfigEntry:
     async with FakeServer() as fake:
         result = await go_on(hass, await found(hass), {"url": fake.url})
         result = await go_on(hass, result, {})
-        result = await go_on(hass, result, {"persons": ["person.anna"]})
+        result = await go_on(hass, result, {"persons": ["person.parent"]})
         result = await go_on(hass, result, values(result))
     entry: ConfigEntry = result["result"]
     return entry
@@ -79,7 +79,7 @@ async def _add_server(hass: HomeAssistant, entry: ConfigEntry) -> None:
 async def _add_others(hass: HomeAssistant, entry: ConfigEntry, device_id: str) -> None:
     await submit(hass, await add(hass, entry, "agent"), {"answers": {}})
     result = await add(hass, entry, "member")
-    await submit(hass, result, {"person": "person.ben", **SHARE})
+    await submit(hass, result, {"person": "person.child", **SHARE})
     await submit(
         hass, await add(hass, entry, "device"), {"next_step_id": "other_device"}
     )
@@ -99,7 +99,7 @@ async def dialogs(
     """What all dialogs show, each opened and walked through."""
     monkeypatch.setattr("custom_components.fair_share.flows.connect.LOADING_POLL_S", 0)
     assert await async_setup_component(hass, "homeassistant", {})
-    persons = [{"id": name, "name": name.capitalize()} for name in ("anna", "ben")]
+    persons = [{"id": name, "name": name.capitalize()} for name in ("parent", "child")]
     assert await async_setup_component(hass, "person", {"person": persons})
     with record() as shown:
         entry = await _found_household(hass)

@@ -42,8 +42,8 @@ async def registry(
     async with FakeServer() as fake:
         parts = (
             server(fake.url),
-            member("anna"),
-            device("kitchen", kitchen.id, "anna"),
+            member("parent"),
+            device("kitchen", kitchen.id, "parent"),
         )
         entry = household_entry(*parts)
         entry.add_to_hass(hass)

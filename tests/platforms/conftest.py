@@ -48,12 +48,12 @@ async def llama() -> AsyncIterator[FakeServer]:
 
 @pytest.fixture
 async def entry(hass: HomeAssistant, llama: FakeServer) -> ConfigEntry:
-    """Anna with a quota and a telephone, Ben with twice her weight and no quota."""
+    """Parent with a quota and a telephone, Child with twice her weight and no quota."""
     entry = household_entry(
         server(llama.url),
-        member("anna", user_ids=("user_anna",), quota_tokens=100),
-        member("ben", user_ids=("user_ben",), weight=2.0),
-        device("phone", "d_phone", "anna", workload="chat"),
+        member("parent", user_ids=("user_parent",), quota_tokens=100),
+        member("child", user_ids=("user_child",), weight=2.0),
+        device("phone", "d_phone", "parent", workload="chat"),
     )
     await set_up(hass, entry)
     return entry
@@ -107,14 +107,14 @@ class Talking:
 async def two_talk(
     hass: HomeAssistant, llama: FakeServer, household: Household, talk: Talk
 ) -> Talking:
-    """Anna and Ben hold both slots, each after one token, and Anna waits once more."""
+    """Parent and Child hold both slots after one token each; Parent waits once more."""
     gate = asyncio.Event()
     llama.default = answer("one", gate, " two")
     tasks = []
     for user, waiting, running in (
-        ("user_anna", 0, 1),
-        ("user_ben", 0, 2),
-        ("user_anna", 1, 2),
+        ("user_parent", 0, 1),
+        ("user_child", 0, 2),
+        ("user_parent", 1, 2),
     ):
         tasks.append(hass.async_create_background_task(talk(user), f"talk {user}"))
         await until(lambda r=running: len(streaming(household)) == r)

@@ -32,7 +32,7 @@ def hass_config_dir(hass_tmp_config_dir: str) -> str:
 @pytest.fixture
 def notified(hass: HomeAssistant) -> list[ServiceCall]:
     """What was notified."""
-    return async_mock_service(hass, "notify", "anna")
+    return async_mock_service(hass, "notify", "parent")
 
 
 async def automate(hass: HomeAssistant, path: str, **inputs: Any) -> None:
@@ -47,7 +47,7 @@ async def automate(hass: HomeAssistant, path: str, **inputs: Any) -> None:
 
 NOTIFY = [
     {
-        "action": "notify.anna",
+        "action": "notify.parent",
         "data": {"message": "{{ who }}: {{ left }} {{ unit }} until {{ resets_at }}"},
     }
 ]
@@ -79,8 +79,11 @@ def test_a_blueprint_offers_entities_of_fair_share_alone(path: Path) -> None:
 @pytest.mark.parametrize(
     ("entity_id", "message"),
     [
-        ("sensor.anna_quota_remaining", "Anna: 47 tokens until 2026-12-01 00:00"),
-        ("sensor.anna_quota_remaining_in_percent", "Anna: 47 % until 2026-12-01 00:00"),
+        ("sensor.parent_quota_remaining", "Parent: 47 tokens until 2026-12-01 00:00"),
+        (
+            "sensor.parent_quota_remaining_in_percent",
+            "Parent: 47 % until 2026-12-01 00:00",
+        ),
     ],
 )
 async def test_a_quota_that_runs_low_is_told_once(
@@ -94,15 +97,15 @@ async def test_a_quota_that_runs_low_is_told_once(
     await automate(
         hass, QUOTA_NEARLY_USED, quota=[entity_id], threshold=50, actions=NOTIFY
     )
-    await talk("user_anna", "word " * 43)  # with role and answer: 48 tokens
+    await talk("user_parent", "word " * 43)  # with role and answer: 48 tokens
     await elapse(6)
     assert notified == []
 
-    await talk("user_anna", "")
+    await talk("user_parent", "")
     await elapse(6)
     assert [call.data["message"] for call in notified] == [message]
 
-    await talk("user_anna")
+    await talk("user_parent")
     await elapse(6)
     assert len(notified) == 1
 
@@ -113,12 +116,12 @@ async def test_a_quota_is_told_again_in_the_next_period(
     await automate(
         hass,
         QUOTA_NEARLY_USED,
-        quota=["sensor.anna_quota_remaining"],
+        quota=["sensor.parent_quota_remaining"],
         threshold=50,
         actions=NOTIFY,
     )
     for _ in range(2):
-        await talk("user_anna", "word " * 60)
+        await talk("user_parent", "word " * 60)
         await elapse(6)
         await elapse(24 * 3600)
         await elapse(6)
@@ -132,12 +135,12 @@ async def test_a_restart_is_no_news(
     talk: Talk,
     elapse: Elapse,
 ) -> None:
-    await talk("user_anna", "word " * 60)
+    await talk("user_parent", "word " * 60)
     await elapse(6)
     await automate(
         hass,
         QUOTA_NEARLY_USED,
-        quota=["sensor.anna_quota_remaining"],
+        quota=["sensor.parent_quota_remaining"],
         threshold=50,
         actions=NOTIFY,
     )
@@ -154,9 +157,11 @@ async def test_without_actions_of_ones_own_a_notification_is_shown(
 ) -> None:
     shown = async_mock_service(hass, "persistent_notification", "create")
     await automate(
-        hass, QUOTA_NEARLY_USED, quota=["sensor.anna_quota_remaining_in_percent"]
+        hass, QUOTA_NEARLY_USED, quota=["sensor.parent_quota_remaining_in_percent"]
     )
-    await talk("user_anna", "word " * 80)
+    await talk("user_parent", "word " * 80)
     await elapse(6)
     assert len(shown) == 1
-    assert shown[0].data["message"].startswith("Anna has 15 % of the quota left, until")
+    assert (
+        shown[0].data["message"].startswith("Parent has 15 % of the quota left, until")
+    )

@@ -42,7 +42,7 @@ DESCRIPTIONS: dict[str, SensorEntityDescription] = {
     [
         ("household_entry_guest", "Guests", None),
         ("household_entry_shared", "Shared", None),
-        ("anna", "Anna", "anna"),
+        ("parent", "Parent", "parent"),
         ("phone", "Phone", "phone"),
     ],
 )
@@ -71,7 +71,7 @@ async def test_the_household_is_a_service(
 
 
 @pytest.mark.parametrize(
-    "prefix", ["household_entry_guest", "household_entry_shared", "ben", "phone"]
+    "prefix", ["household_entry_guest", "household_entry_shared", "child", "phone"]
 )
 async def test_members_and_devices_have_the_same_sensors(
     entry: ConfigEntry, entity_registry: er.EntityRegistry, prefix: str

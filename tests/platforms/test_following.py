@@ -23,23 +23,23 @@ async def test_a_new_member_appears_with_their_sensors(
     entity_registry: er.EntityRegistry,
     show: Show,
 ) -> None:
-    hass.config_entries.async_add_subentry(entry, subentry(member("cleo")))
+    hass.config_entries.async_add_subentry(entry, subentry(member("teen")))
     await hass.async_block_till_done()
-    assert unique_ids(entity_registry, entry, "cleo") == MEMBER_KEYS
-    assert show("cleo_tokens_served") == "0"
+    assert unique_ids(entity_registry, entry, "teen") == MEMBER_KEYS
+    assert show("teen_tokens_served") == "0"
 
 
 async def test_a_new_device_appears_and_counts_at_once(
     hass: HomeAssistant, entry: ConfigEntry, talk: Talk, show: Show, elapse: Elapse
 ) -> None:
     hass.config_entries.async_add_subentry(
-        entry, subentry(device("tablet", "d_tablet", "ben", workload="chat"))
+        entry, subentry(device("tablet", "d_tablet", "child", workload="chat"))
     )
     await hass.async_block_till_done()
-    await talk("user_ben", device_id="d_tablet")
+    await talk("user_child", device_id="d_tablet")
     await elapse(6)
     assert show("tablet_tokens_served") == "6"
-    assert show("ben_tokens_served") == "6"
+    assert show("child_tokens_served") == "6"
 
 
 async def test_a_new_server_appears(
@@ -52,7 +52,7 @@ async def test_a_new_server_appears(
     assert show("cellar_slots_used") == STATE_UNAVAILABLE
 
 
-@pytest.mark.parametrize("subentry_id", ["anna", "phone", "server"])
+@pytest.mark.parametrize("subentry_id", ["parent", "phone", "server"])
 async def test_what_is_removed_goes_with_its_device_and_sensors(
     hass: HomeAssistant,
     entry: ConfigEntry,
@@ -84,7 +84,7 @@ async def test_what_is_removed_goes_with_its_device_and_sensors(
 async def test_the_device_of_a_member_who_left_stays_and_is_shared(
     hass: HomeAssistant, entry: ConfigEntry, talk: Talk, show: Show, elapse: Elapse
 ) -> None:
-    hass.config_entries.async_remove_subentry(entry, "anna")
+    hass.config_entries.async_remove_subentry(entry, "parent")
     await hass.async_block_till_done()
     await talk(None, device_id="d_phone")
     await elapse(6)
@@ -95,8 +95,8 @@ async def test_the_device_of_a_member_who_left_stays_and_is_shared(
 async def test_a_member_who_leaves_while_they_are_answered_breaks_nothing(
     hass: HomeAssistant, entry: ConfigEntry, talk: Talk, show: Show, elapse: Elapse
 ) -> None:
-    await talk("user_anna")  # a write is due in five seconds
-    hass.config_entries.async_remove_subentry(entry, "anna")
+    await talk("user_parent")  # a write is due in five seconds
+    hass.config_entries.async_remove_subentry(entry, "parent")
     await hass.async_block_till_done()
     await elapse(6)
     assert show("household_entry_tokens_served") == "6"
@@ -108,10 +108,10 @@ async def test_a_sensor_that_is_told_of_an_account_just_gone_stays_as_it_is(
     elapse: Elapse,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    entry.runtime_data.queue.remove_node("ben")
-    entry.runtime_data.updates.touch("ben")
+    entry.runtime_data.queue.remove_node("child")
+    entry.runtime_data.updates.touch("child")
     await elapse(6)
-    assert show("ben_tokens_served") == "0"
+    assert show("child_tokens_served") == "0"
     assert "KeyError" not in caplog.text
 
 
@@ -122,10 +122,10 @@ async def test_a_renamed_member_renames_the_device(
     elapse: Elapse,
 ) -> None:
     hass.config_entries.async_update_subentry(
-        entry, entry.subentries["anna"], title="Anna Maria"
+        entry, entry.subentries["parent"], title="Parent Maria"
     )
     await elapse(6)
-    assert found_device(device_registry, entry, "anna").name == "Anna Maria"
+    assert found_device(device_registry, entry, "parent").name == "Parent Maria"
 
 
 async def test_the_device_of_a_server_leads_to_it_also_after_it_moved(
@@ -159,13 +159,13 @@ async def test_a_name_that_people_gave_the_device_stays(
     device_registry: dr.DeviceRegistry,
     elapse: Elapse,
 ) -> None:
-    anna = found_device(device_registry, entry, "anna")
-    device_registry.async_update_device(anna.id, name_by_user="Mum")
+    parent = found_device(device_registry, entry, "parent")
+    device_registry.async_update_device(parent.id, name_by_user="Mum")
     hass.config_entries.async_update_subentry(
-        entry, entry.subentries["anna"], title="Anna Maria"
+        entry, entry.subentries["parent"], title="Parent Maria"
     )
     await elapse(6)
-    assert found_device(device_registry, entry, "anna").name_by_user == "Mum"
+    assert found_device(device_registry, entry, "parent").name_by_user == "Mum"
 
 
 async def test_the_same_member_is_not_added_twice(
@@ -174,8 +174,8 @@ async def test_the_same_member_is_not_added_twice(
     caplog: pytest.LogCaptureFixture,
     elapse: Elapse,
 ) -> None:
-    hass.config_entries.async_add_subentry(entry, subentry(member("cleo")))
+    hass.config_entries.async_add_subentry(entry, subentry(member("teen")))
     await elapse(6)
-    hass.config_entries.async_add_subentry(entry, subentry(member("dora")))
+    hass.config_entries.async_add_subentry(entry, subentry(member("visitor")))
     await elapse(6)
     assert "does not generate unique IDs" not in caplog.text

@@ -16,11 +16,11 @@ from tests.platforms.conftest import Elapse, Show, Talk, Talking
 async def test_usage_survives_a_reload(
     hass: HomeAssistant, entry: ConfigEntry, talk: Talk, show: Show
 ) -> None:
-    await talk("user_anna")
+    await talk("user_parent")
     assert await hass.config_entries.async_reload(entry.entry_id)
     await hass.async_block_till_done()
-    assert show("anna_tokens_served") == "6"
-    assert show("anna_quota_remaining") == "94"
+    assert show("parent_tokens_served") == "6"
+    assert show("parent_quota_remaining") == "94"
     assert show("household_entry_tokens_served") == "6"
 
 
@@ -32,7 +32,7 @@ async def test_usage_survives_a_kill_a_few_seconds_later(
     show: Show,
     elapse: Elapse,
 ) -> None:
-    await talk("user_anna")
+    await talk("user_parent")
     await elapse(3)
     killed = deepcopy(hass_storage["fair_share.household_entry"])
 
@@ -41,8 +41,8 @@ async def test_usage_survives_a_kill_a_few_seconds_later(
     assert await hass.config_entries.async_setup(entry.entry_id)
     await hass.async_block_till_done()
 
-    assert show("anna_tokens_served") == "6"
-    assert show("anna_quota_remaining") == "94"
+    assert show("parent_tokens_served") == "6"
+    assert show("parent_quota_remaining") == "94"
 
 
 async def test_a_reload_ends_what_waits_and_keeps_what_was_used(
@@ -52,7 +52,7 @@ async def test_a_reload_ends_what_waits_and_keeps_what_was_used(
     await hass.async_block_till_done()
     *_, waited = await two_talk.end()
     assert isinstance(waited, Rejected)
-    assert show("anna_tokens_served") == "3"
+    assert show("parent_tokens_served") == "3"
     assert show("household_entry_running") == "0"
 
 

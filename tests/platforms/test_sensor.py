@@ -30,36 +30,36 @@ async def test_nobody_has_used_anything_at_first(show: Show) -> None:
     assert show("household_entry_queue_depth") == "0"
     assert show("household_entry_running") == "0"
     assert show("household_entry_tokens_served") == "0"
-    assert show("anna_tokens_window") == "0"
-    assert show("anna_quota_remaining") == "100"
-    assert show("anna_quota_remaining_percent") == "100.0"
-    assert show("anna_last_wait") == STATE_UNKNOWN
-    assert show("anna_last_ttft") == STATE_UNKNOWN
-    assert show("anna_preemptions") == "0"
+    assert show("parent_tokens_window") == "0"
+    assert show("parent_quota_remaining") == "100"
+    assert show("parent_quota_remaining_percent") == "100.0"
+    assert show("parent_last_wait") == STATE_UNKNOWN
+    assert show("parent_last_ttft") == STATE_UNKNOWN
+    assert show("parent_preemptions") == "0"
 
 
 async def test_an_answer_is_counted_for_its_member_and_the_household(
     talk: Talk, show: Show, elapse: Elapse
 ) -> None:
-    await talk("user_anna")  # two tokens of prompt, four of answer
+    await talk("user_parent")  # two tokens of prompt, four of answer
     await elapse(6)
 
-    assert show("anna_tokens_served") == "6"
-    assert show("anna_tokens_window") == "6"
-    assert show("anna_quota_remaining") == "94"
-    assert show("anna_quota_remaining_percent") == "94.0"
+    assert show("parent_tokens_served") == "6"
+    assert show("parent_tokens_window") == "6"
+    assert show("parent_quota_remaining") == "94"
+    assert show("parent_quota_remaining_percent") == "94.0"
     assert show("household_entry_tokens_served") == "6"
-    assert show("ben_tokens_served") == "0"
+    assert show("child_tokens_served") == "0"
     assert show("phone_tokens_served") == "0"
 
 
 async def test_an_answer_to_a_device_is_counted_for_it_and_its_member(
     talk: Talk, show: Show, elapse: Elapse
 ) -> None:
-    await talk("user_anna", device_id="d_phone")
+    await talk("user_parent", device_id="d_phone")
     await elapse(6)
     assert show("phone_tokens_served") == "6"
-    assert show("anna_tokens_served") == "6"
+    assert show("parent_tokens_served") == "6"
 
 
 async def test_an_answer_to_nobody_known_is_counted_for_guests(
@@ -76,7 +76,7 @@ async def test_kinds_of_tokens_are_told_apart_where_wanted(
     llama: FakeServer, talk: Talk, show: Show, elapse: Elapse
 ) -> None:
     llama.default = answer("a", "b", "c", cached=1)
-    await talk("user_anna", "two words")
+    await talk("user_parent", "two words")
     await elapse(6)
     assert show("household_entry_tokens_prompt") == "2"
     assert show("household_entry_tokens_cached") == "1"
@@ -86,33 +86,33 @@ async def test_kinds_of_tokens_are_told_apart_where_wanted(
 async def test_without_a_quota_nothing_can_be_left_of_it(
     talk: Talk, show: Show, elapse: Elapse
 ) -> None:
-    await talk("user_ben")
+    await talk("user_child")
     await elapse(6)
-    assert show("ben_tokens_window") == "6"
-    assert show("ben_quota_remaining") == STATE_UNKNOWN
-    assert show("ben_quota_remaining_percent") == STATE_UNKNOWN
+    assert show("child_tokens_window") == "6"
+    assert show("child_quota_remaining") == STATE_UNKNOWN
+    assert show("child_quota_remaining_percent") == STATE_UNKNOWN
 
 
 async def test_a_quota_that_is_overrun_leaves_nothing(
     llama: FakeServer, household: Household, talk: Talk, show: Show, elapse: Elapse
 ) -> None:
-    household.queue.grant_tokens("anna", -94)
-    await talk("user_anna")
+    household.queue.grant_tokens("parent", -94)
+    await talk("user_parent")
     await elapse(6)
-    assert show("anna_quota_remaining") == "0"
-    assert show("anna_quota_remaining_percent") == "0.0"
+    assert show("parent_quota_remaining") == "0"
+    assert show("parent_quota_remaining_percent") == "0.0"
 
 
 async def test_a_refused_request_is_counted(
     household: Household, talk: Talk, show: Show, elapse: Elapse
 ) -> None:
-    household.queue.grant_tokens("anna", -100)
+    household.queue.grant_tokens("parent", -100)
     with pytest.raises(Rejected):
-        await talk("user_anna")
+        await talk("user_parent")
     await elapse(6)
-    assert show("anna_rejected") == "1"
+    assert show("parent_rejected") == "1"
     assert show("household_entry_rejected") == "1"
-    assert show("ben_rejected") == "0"
+    assert show("child_rejected") == "0"
 
 
 async def test_who_waits_and_who_runs_is_shown(
@@ -124,15 +124,15 @@ async def test_who_waits_and_who_runs_is_shown(
 
     assert show("household_entry_running") == "2"
     assert show("household_entry_queue_depth") == "1"
-    assert show("anna_queue_depth") == "1"
-    assert show("ben_queue_depth") == "0"
+    assert show("parent_queue_depth") == "1"
+    assert show("child_queue_depth") == "0"
     assert show("server_slots_used") == "2"
 
     await two_talk.end()
     await elapse(6)
     assert show("household_entry_running") == "0"
     assert show("household_entry_queue_depth") == "0"
-    assert show("anna_queue_depth") == "0"
+    assert show("parent_queue_depth") == "0"
     assert show("server_slots_used") == "0"
 
 
@@ -144,20 +144,20 @@ async def test_the_last_wait_and_time_to_first_token_are_shown(
     await elapse(3)
     await two_talk.end()
     await elapse(6)
-    assert float(show("anna_last_wait")) == pytest.approx(3)
-    assert float(show("anna_last_ttft")) == pytest.approx(3)
-    assert float(show("ben_last_wait")) == pytest.approx(0)
+    assert float(show("parent_last_wait")) == pytest.approx(3)
+    assert float(show("parent_last_ttft")) == pytest.approx(3)
+    assert float(show("child_last_wait")) == pytest.approx(0)
 
 
 async def test_a_busy_sensor_is_written_once_in_five_seconds(
     hass: HomeAssistant, household: Household, talk: Talk, elapse: Elapse
 ) -> None:
-    await talk("user_anna")  # makes the class
+    await talk("user_parent")  # makes the class
     await elapse(6)
     writes: list[Event[EventStateChangedData]] = []
-    async_track_state_change_event(hass, "sensor.anna_tokens_served", writes.append)
+    async_track_state_change_event(hass, "sensor.parent_tokens_served", writes.append)
 
-    request = Request("r", "anna/direct/chat", 10, 64)
+    request = Request("r", "parent/direct/chat", 10, 64)
     async with household.queue.admit(request) as grant:
         for _ in range(20):
             grant.output(1)
@@ -169,9 +169,9 @@ async def test_a_busy_sensor_is_written_once_in_five_seconds(
 async def test_a_sensor_that_shows_the_same_is_not_written_again(
     talk: Talk, sensor: Sensor, elapse: Elapse
 ) -> None:
-    before = sensor("anna_preemptions").last_reported
+    before = sensor("parent_preemptions").last_reported
     await elapse(10)
-    await talk("user_anna")
+    await talk("user_parent")
     await elapse(6)
-    assert sensor("anna_tokens_served").last_reported > before
-    assert sensor("anna_preemptions").last_reported == before
+    assert sensor("parent_tokens_served").last_reported > before
+    assert sensor("parent_preemptions").last_reported == before

@@ -21,7 +21,7 @@ from tests.platforms.conftest import Elapse, Sensor, Show, Talk
 async def test_a_server_that_is_gone_takes_its_gauges_away_and_no_accounts(
     household: Household, llama: FakeServer, talk: Talk, show: Show, elapse: Elapse
 ) -> None:
-    await talk("user_anna")
+    await talk("user_parent")
     await elapse(6)
     assert show("server_server_state") == "ready"
 
@@ -31,8 +31,8 @@ async def test_a_server_that_is_gone_takes_its_gauges_away_and_no_accounts(
 
     assert show("server_server_state") == "unreachable"
     assert show("server_slots_used") == STATE_UNAVAILABLE
-    assert show("anna_tokens_served") == "6"
-    assert show("anna_quota_remaining") == "94"
+    assert show("parent_tokens_served") == "6"
+    assert show("parent_quota_remaining") == "94"
     assert show("household_entry_queue_depth") == "0"
 
 
@@ -40,10 +40,10 @@ async def test_a_household_starts_while_its_server_is_away(
     hass: HomeAssistant, llama: FakeServer, show: Show
 ) -> None:
     await llama.stop()
-    await set_up(hass, household_entry(server(llama.url), member("anna")))
+    await set_up(hass, household_entry(server(llama.url), member("parent")))
     assert show("server_server_state") == "unreachable"
     assert show("server_slots_used") == STATE_UNAVAILABLE
-    assert show("anna_tokens_served") == "0"
+    assert show("parent_tokens_served") == "0"
 
 
 @pytest.mark.parametrize(

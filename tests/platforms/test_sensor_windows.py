@@ -22,10 +22,10 @@ from tests.platforms.conftest import Elapse, Sensor, Show, Talk
 
 
 async def use(entry: ConfigEntry[Household], tokens: int) -> None:
-    """Let Anna use so many tokens, without a server that would take its time."""
+    """Let Parent use so many tokens, without a server that would take its time."""
     queue = entry.runtime_data.queue
-    queue.put_class(RequestClass("anna/direct/chat", "anna/direct", Workload.CHAT))
-    async with queue.admit(Request("r", "anna/direct/chat", tokens, 1)) as grant:
+    queue.put_class(RequestClass("parent/direct/chat", "parent/direct", Workload.CHAT))
+    async with queue.admit(Request("r", "parent/direct/chat", tokens, 1)) as grant:
         grant.prompt_progress(uncached=tokens, cached=0)
         grant.settle(TokenCount(tokens), estimated=False)
         grant.finish()
@@ -78,29 +78,29 @@ async def test_a_day_ends_at_local_midnight_and_begins_anew_once(
 ) -> None:
     await hass.config.async_set_time_zone(zone)
     freezer.move_to(now)
-    entry = household_entry(server(llama.url), member("anna", quota_tokens=100))
+    entry = household_entry(server(llama.url), member("parent", quota_tokens=100))
     await set_up(hass, entry)
     await use(entry, 30)
     await elapse(6)
 
-    assert sensor("anna_tokens_window").attributes["last_reset"] == started_at
-    assert show("anna_next_reset") == resets_at
-    assert show("anna_quota_remaining") == "70"
+    assert sensor("parent_tokens_window").attributes["last_reset"] == started_at
+    assert show("parent_next_reset") == resets_at
+    assert show("parent_quota_remaining") == "70"
 
     end = datetime.fromisoformat(resets_at)
     await elapse((end - dt_util.utcnow()).total_seconds() - 1)
-    assert show("anna_quota_remaining") == "70"
+    assert show("parent_quota_remaining") == "70"
 
     await elapse(1)
     await elapse(6)
-    assert show("anna_quota_remaining") == "100"
-    assert show("anna_tokens_window") == "0"
-    assert sensor("anna_tokens_window").attributes["last_reset"] == resets_at
-    assert show("anna_tokens_served") == "30"
+    assert show("parent_quota_remaining") == "100"
+    assert show("parent_tokens_window") == "0"
+    assert sensor("parent_tokens_window").attributes["last_reset"] == resets_at
+    assert show("parent_tokens_served") == "30"
 
     await use(entry, 10)
     await elapse(3600)
-    assert show("anna_quota_remaining") == "90"
+    assert show("parent_quota_remaining") == "90"
 
 
 @pytest.mark.parametrize(
@@ -121,27 +121,27 @@ async def test_the_next_reset_is_that_of_the_calendar(
 ) -> None:
     await hass.config.async_set_time_zone("Europe/Tallinn")
     freezer.move_to("2026-10-21T09:00:00+00:00")
-    anna = member("anna", quota_tokens=100, quota_window=window)
-    await set_up(hass, household_entry(server(llama.url), anna))
-    assert show("anna_next_reset") == resets_at
+    parent = member("parent", quota_tokens=100, quota_window=window)
+    await set_up(hass, household_entry(server(llama.url), parent))
+    assert show("parent_next_reset") == resets_at
 
 
 async def test_a_quota_can_be_set_and_taken_away_live(
     hass: HomeAssistant, entry: ConfigEntry, talk: Talk, show: Show, elapse: Elapse
 ) -> None:
-    await talk("user_ben")
+    await talk("user_child")
     await elapse(6)
 
-    ben = entry.subentries["ben"]
+    child = entry.subentries["child"]
     hass.config_entries.async_update_subentry(
-        entry, ben, data={**ben.data, "quota_tokens": 50}
+        entry, child, data={**child.data, "quota_tokens": 50}
     )
     await elapse(6)
-    assert show("ben_quota_remaining") == "44"
+    assert show("child_quota_remaining") == "44"
 
-    ben = entry.subentries["ben"]
-    data = {key: value for key, value in ben.data.items() if key != "quota_tokens"}
-    hass.config_entries.async_update_subentry(entry, ben, data=data)
+    child = entry.subentries["child"]
+    data = {key: value for key, value in child.data.items() if key != "quota_tokens"}
+    hass.config_entries.async_update_subentry(entry, child, data=data)
     await elapse(6)
-    assert show("ben_quota_remaining") == STATE_UNKNOWN
-    assert show("ben_tokens_window") == "6"
+    assert show("child_quota_remaining") == STATE_UNKNOWN
+    assert show("child_tokens_window") == "6"

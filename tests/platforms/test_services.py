@@ -44,25 +44,25 @@ async def test_everybody_is_in_the_usage_also_before_they_asked(
     assert {(m["id"], m["name"], m["kind"]) for m in usage["members"]} == {
         ("guest", "Guests", "guest"),
         ("shared", "Shared", "shared"),
-        ("anna", "Anna", "person"),
-        ("ben", "Ben", "person"),
+        ("parent", "Parent", "person"),
+        ("child", "Child", "person"),
     }
     assert usage["household"]["tokens"] == 0
-    anna = by_id(usage["members"])["anna"]
-    assert anna["last_request"] is None
-    assert anna["share_observed"] is None
-    assert anna["share_entitled"] is None
+    parent = by_id(usage["members"])["parent"]
+    assert parent["last_request"] is None
+    assert parent["share_observed"] is None
+    assert parent["share_entitled"] is None
 
 
 async def test_tokens_and_charge_are_told_by_member_and_device(
     hass: HomeAssistant, llama: FakeServer, talk: Talk
 ) -> None:
     llama.default = answer("a", "b", "c", cached=1)
-    await talk("user_anna", "two words", device_id="d_phone")
+    await talk("user_parent", "two words", device_id="d_phone")
 
     usage = await ask(hass, "get_usage")
 
-    anna = by_id(usage["members"])["anna"]
+    parent = by_id(usage["members"])["parent"]
     used = {
         "tokens": 6,
         "prompt_tokens": 3,
@@ -75,20 +75,20 @@ async def test_tokens_and_charge_are_told_by_member_and_device(
         "waiting": 0,
         "running": 0,
     }
-    assert used.items() <= anna.items()
+    assert used.items() <= parent.items()
     assert used.items() <= usage["household"].items()
-    sources = by_id(anna["sources"])
+    sources = by_id(parent["sources"])
     assert sources["phone"]["kind"] == "device"
     assert used.items() <= sources["phone"].items()
-    assert sources["anna/direct"]["kind"] == "direct"
-    assert sources["anna/direct"]["tokens"] == 0
+    assert sources["parent/direct"]["kind"] == "direct"
+    assert sources["parent/direct"]["tokens"] == 0
 
 
 async def test_the_quota_is_told_with_what_is_left(
     hass: HomeAssistant, talk: Talk
 ) -> None:
-    await talk("user_anna")
-    quota = by_id((await ask(hass, "get_usage"))["members"])["anna"]["quota"]
+    await talk("user_parent")
+    quota = by_id((await ask(hass, "get_usage"))["members"])["parent"]["quota"]
     assert quota["window"] == "day"
     assert quota["used_tokens"] == 6
     assert quota["limit_tokens"] == 100
@@ -99,14 +99,14 @@ async def test_the_quota_is_told_with_what_is_left(
 async def test_shares_are_compared_among_those_who_asked(
     hass: HomeAssistant, talk: Talk
 ) -> None:
-    await talk("user_anna")
-    await talk("user_ben")  # has twice the weight
+    await talk("user_parent")
+    await talk("user_child")  # has twice the weight
 
     members = by_id((await ask(hass, "get_usage"))["members"])
 
-    assert members["anna"]["share_observed"] == 0.5
-    assert members["anna"]["share_entitled"] == pytest.approx(1 / 3, abs=1e-4)
-    assert members["ben"]["share_entitled"] == pytest.approx(2 / 3, abs=1e-4)
+    assert members["parent"]["share_observed"] == 0.5
+    assert members["parent"]["share_entitled"] == pytest.approx(1 / 3, abs=1e-4)
+    assert members["child"]["share_entitled"] == pytest.approx(2 / 3, abs=1e-4)
     assert members["guest"]["share_observed"] == 0
     assert members["guest"]["share_entitled"] is None
 
@@ -114,8 +114,8 @@ async def test_shares_are_compared_among_those_who_asked(
 async def test_the_last_request_is_told(
     hass: HomeAssistant, llama: FakeServer, talk: Talk
 ) -> None:
-    await talk("user_anna")
-    last = by_id((await ask(hass, "get_usage"))["members"])["anna"]["last_request"]
+    await talk("user_parent")
+    last = by_id((await ask(hass, "get_usage"))["members"])["parent"]["last_request"]
     assert last == {
         "outcome": "finished",
         "workload": "chat",
@@ -197,9 +197,9 @@ async def test_who_waits_is_told_with_the_reason(
         (request["state"], request["member"], request["source"], request["server"])
         for request in queue["requests"]
     ] == [
-        ("running", "Anna", "Anna", queue["servers"][0]["name"]),
-        ("running", "Ben", "Ben", queue["servers"][0]["name"]),
-        ("waiting", "Anna", "Anna", None),
+        ("running", "Parent", "Parent", queue["servers"][0]["name"]),
+        ("running", "Child", "Child", queue["servers"][0]["name"]),
+        ("waiting", "Parent", "Parent", None),
     ]
     waiting = queue["requests"][2]
     assert waiting["reason"] == "no_slot"

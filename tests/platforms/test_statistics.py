@@ -58,26 +58,26 @@ async def test_used_tokens_add_up_also_over_a_reset(
     hass: HomeAssistant, entry: ConfigEntry, talk: Talk, elapse: Elapse
 ) -> None:
     first = dt_util.utcnow()
-    await talk("user_anna")
+    await talk("user_parent")
     await elapse(299)
     await compiled(hass, first)
 
-    reset = entry.runtime_data.node_status("anna").window.resets_at
+    reset = entry.runtime_data.node_status("parent").window.resets_at
     await elapse((reset - dt_util.utcnow()).total_seconds())
     second = dt_util.utcnow()
-    await talk("user_anna")
+    await talk("user_parent")
     await elapse(299)
     await compiled(hass, second)
 
     for key in ("tokens_this_period", "tokens_served"):
-        assert await sums(hass, first, f"sensor.anna_{key}") == [6, 12]
+        assert await sums(hass, first, f"sensor.parent_{key}") == [6, 12]
 
 
 async def test_statistics_have_the_units_of_the_sensors(
     hass: HomeAssistant, entry: ConfigEntry, talk: Talk, elapse: Elapse
 ) -> None:
     first = dt_util.utcnow()
-    await talk("user_anna")
+    await talk("user_parent")
     await elapse(299)
     await compiled(hass, first)
 
@@ -88,7 +88,7 @@ async def test_statistics_have_the_units_of_the_sensors(
     }
     kinds = {row["statistic_id"]: row["has_sum"] for row in found}
     assert {
-        key: (units.get(f"sensor.anna_{key}"), kinds.get(f"sensor.anna_{key}"))
+        key: (units.get(f"sensor.parent_{key}"), kinds.get(f"sensor.parent_{key}"))
         for key in ("tokens_served", "quota_remaining", "queue_depth", "last_wait")
     } == {
         "tokens_served": ("tokens", True),

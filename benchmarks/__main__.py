@@ -1,0 +1,18 @@
+"""``scripts/bench NAME [--json]``."""
+
+import argparse
+
+from . import scale
+
+
+def main() -> None:
+    """Run the named benchmark."""
+    parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
+    benchmarks = parser.add_subparsers(required=True, metavar="NAME")
+    scale.add_to(benchmarks)
+    arguments = parser.parse_args()
+    arguments.run(arguments)
+
+
+if __name__ == "__main__":
+    main()
