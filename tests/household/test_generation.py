@@ -140,6 +140,47 @@ async def test_who_leaves_a_running_answer_frees_the_slot_and_pays_for_what_came
         assert household.status().running == 0
 
 
+@pytest.mark.parametrize("kind", ["llama_cpp", "vllm", "openai_compatible"])
+async def test_who_leaves_while_the_prompt_is_read_pays_for_reading_it(
+    hass: HomeAssistant, kind: str
+) -> None:
+    async with FakeServer(kind) as fake, home(hass, fake) as household:
+        fake.default = answer(asyncio.Event(), "never")
+        sent_before = len(fake.chats)
+        running = asyncio.create_task(read(household, ask(household, "word " * 50)))
+        await until(lambda: len(fake.chats) == sent_before + 1)
+        running.cancel()
+        await until(running.done)
+        record = household.records()[-1]
+        assert record.outcome is Outcome.CANCELLED
+        assert record.tokens.uncached >= 50
+        assert record.tokens.output == 0
+
+
+async def test_a_long_prompt_is_paid_up_to_the_batch_that_was_being_read(
+    hass: HomeAssistant,
+) -> None:
+    fake = FakeServer(context_tokens=10_000)
+    async with fake, home(hass, fake) as household:
+        fake.default = answer(asyncio.Event(), "never")
+        sent_before = len(fake.chats)
+        running = asyncio.create_task(read(household, ask(household, "word " * 5000)))
+        await until(lambda: len(fake.chats) == sent_before + 1)
+        running.cancel()
+        await until(running.done)
+        assert household.records()[-1].tokens.uncached == 2048
+
+
+async def test_a_server_that_could_not_be_reached_costs_nothing(
+    hass: HomeAssistant,
+) -> None:
+    async with FakeServer() as fake, home(hass, fake) as household:
+        fake.default = failure(400, "no", "invalid_request_error")
+        with pytest.raises(ClientFaultError):
+            await read(household, ask(household))
+        assert household.node_status("parent").charge == 0
+
+
 async def test_who_stops_reading_leaves_just_as_well(hass: HomeAssistant) -> None:
     async with FakeServer(slots=1) as fake, home(hass, fake) as household:
         fake.default = answer("one", asyncio.Event(), " two")

@@ -11,25 +11,20 @@ from ..admission.model import (
     Rejected,
     RejectReason,
     Request,
-    TokenCount,
-    Verdict,
     Workload,
 )
 from ..admission.queue import AdmissionQueue, Grant
 from ..engines.base import (
     BusyError,
-    Content,
     Delta,
     EngineError,
-    Finish,
     GenerationRequest,
     LoadingError,
     PoolExhaustedError,
     PromptProgress,
-    Thinking,
-    ToolCallDelta,
     Usage,
 )
+from .account import RunningAccount
 from .asker import Asker
 from .estimate import estimate_tokens
 from .prefixes import Prefix, PrefixMemory
@@ -38,11 +33,6 @@ from .servers import ServerPool, WatchedServer
 
 _TRIES = 3
 """A request is sent so often before its server's failure is its own."""
-
-_STOPS = {
-    Verdict.STOP_QUOTA: RejectReason.QUOTA,
-    Verdict.STOP_CLOSED: RejectReason.CLOSED,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,37 +148,18 @@ async def _stream(
     generation = replace(
         ask.request, max_output_tokens=grant.dispatch.max_output_tokens
     )
-    async with server.engine.stream(generation) as deltas:
-        if server.capabilities is None or not server.capabilities.reports_progress:
-            # The server may have read all of it by the time anybody can know.
-            _prompt_read(grant, request)
-        async for delta in deltas:
-            verdict = _charge(grant, delta)
-            yield delta
-            if verdict is not Verdict.CONTINUE:
-                raise Rejected(_STOPS[verdict])
-
-
-def _prompt_read(grant: Grant, request: Request) -> None:
-    uncached = request.prompt_tokens - request.cached_tokens
-    grant.prompt_progress(uncached=uncached, cached=request.cached_tokens)
-
-
-def _charge(grant: Grant, delta: Delta) -> Verdict:
-    match delta:
-        case Content() | Thinking() | ToolCallDelta():
-            return grant.output(delta.tokens) if delta.tokens else Verdict.CONTINUE
-        case PromptProgress():
-            grant.prompt_progress(
-                uncached=delta.processed - delta.cached, cached=delta.cached
-            )
-        case Usage():
-            uncached = delta.prompt_tokens - delta.cached_tokens
-            tokens = TokenCount(uncached, delta.cached_tokens, delta.output_tokens)
-            grant.settle(tokens, estimated=delta.estimated)
-        case Finish():
-            grant.finish()
-    return Verdict.CONTINUE
+    account = RunningAccount(grant, request, server.capabilities)
+    try:
+        async with server.engine.stream(generation) as deltas:
+            async for delta in deltas:
+                account.note(delta)
+                yield delta
+                account.check()
+    except EngineError:
+        raise
+    except BaseException:
+        account.left()
+        raise
 
 
 def _worth_another_try(error: EngineError) -> bool:

@@ -31,6 +31,7 @@ from ..engines.base import (
     EngineKind,
     LoadingError,
     NotAnEngineError,
+    UnreachableError,
 )
 from ..engines.probe import create_engine
 
@@ -217,8 +218,11 @@ class ServerPool:
             self._forget(server_id)
 
     def get(self, server_id: str) -> WatchedServer:
-        """Return a server. Raises ``KeyError``."""
-        return self._watched[server_id]
+        """Return a server. Raises ``UnreachableError`` if it was removed meanwhile."""
+        try:
+            return self._watched[server_id]
+        except KeyError:
+            raise UnreachableError("the server was removed") from None
 
     def ready(self) -> Iterable[WatchedServer]:
         """Return the servers that can answer now."""
