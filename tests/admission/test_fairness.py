@@ -53,7 +53,7 @@ class Box:
             self.world.member(client.name, weight=client.weight, source="0")
             for device in range(1, client.devices):
                 self.world.source(client.name, str(device))
-        self.world.scheduler.put_server(capacity(slots=slots, context=100_000))
+        self.world.server(capacity(slots=slots, context=100_000))
 
     def run(self, steps: int) -> None:
         """Let so many decode steps go by."""

@@ -29,7 +29,7 @@ from custom_components.fair_share.admission.model import (
     Verdict,
     Workload,
 )
-from custom_components.fair_share.admission.quota import STOP_CHUNK_TOKENS
+from custom_components.fair_share.admission.quota import QUOTA_CHUNK_TOKENS
 
 from .world import World, capacity
 
@@ -88,7 +88,7 @@ class Household(RuleBasedStateMachine):
                 member, *self.workloads, weight=weight, quota=quota, source="phone"
             )
             world.source(member, "tablet", *self.workloads)
-        world.scheduler.put_server(capacity(slots=self.slots, pool=self.pool))
+        world.server(capacity(slots=self.slots, pool=self.pool))
         world.decide()
 
     def do(self, name: str, *arguments: object) -> Any:
@@ -290,7 +290,7 @@ class Household(RuleBasedStateMachine):
             return
         window = self.world.scheduler.node_status(MEMBERS[0]).window
         if window.limit_tokens is not None:
-            slack = self.slots * (400 + 40 + STOP_CHUNK_TOKENS)
+            slack = self.slots * (400 + 40 + QUOTA_CHUNK_TOKENS)
             assert window.used_tokens <= window.limit_tokens + slack
 
     def teardown(self) -> None:
@@ -355,7 +355,7 @@ class Doer:
 
     def put_server(self, slots: int, pool: int | None) -> None:
         """Get the server back."""
-        self.world.scheduler.put_server(capacity(slots=slots, pool=pool))
+        self.world.server(capacity(slots=slots, pool=pool))
         self.world.decide()
 
 

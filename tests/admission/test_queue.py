@@ -10,7 +10,6 @@ import random
 import pytest
 
 from custom_components.fair_share.admission.model import (
-    CostWeights,
     Limits,
     NodeSpec,
     Outcome,
@@ -20,6 +19,7 @@ from custom_components.fair_share.admission.model import (
     Request,
     RequestClass,
     RequestRecord,
+    Settings,
     TokenCount,
     Verdict,
     Workload,
@@ -303,9 +303,7 @@ async def test_the_household_can_change_while_requests_wait(home: Home) -> None:
     stay = asyncio.Event()
     running, waiting = home.start(stay), home.start(stay)
     await settle()
-    home.queue.configure(
-        costs=CostWeights(), limits=Limits(queued=1), policy="equal_tokens"
-    )
+    home.queue.configure(Settings(limits=Limits(queued=1)))
     with pytest.raises(Rejected):
         async with home.queue.admit(home.request()):
             pytest.fail("admitted")

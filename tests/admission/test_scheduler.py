@@ -17,6 +17,7 @@ from custom_components.fair_share.admission.model import (
     Request,
     RequestClass,
     Rule,
+    Settings,
     TokenCount,
     Verdict,
     Workload,
@@ -34,7 +35,7 @@ def world() -> World:
     made = World()
     made.member("parent", *Workload)
     made.member("child", *Workload)
-    made.scheduler.put_server(capacity(slots=1))
+    made.server(capacity(slots=1))
     return made
 
 
@@ -62,7 +63,7 @@ def test_who_was_served_less_goes_first(world: World) -> None:
     assert world.order() == [first, other]
     world.end(other, tokens=TokenCount(10, 0, 10))
     assert world.order() == [first, other, second]
-    assert world.dispatched[1].rule is Rule.LEAST_SERVED
+    assert world.dispatched[1].rule is Rule.POLICY
 
 
 def test_equals_are_served_in_the_order_of_their_arrival(world: World) -> None:
@@ -125,7 +126,7 @@ def test_the_next_request_of_a_turn_goes_before_its_class(world: World) -> None:
 
 
 def test_never_more_runs_than_there_are_slots(world: World) -> None:
-    world.scheduler.put_server(capacity(slots=2))
+    world.server(capacity(slots=2))
     asked = [world.ask(ADA) for _ in range(5)]
     assert world.order() == asked[:2]
     assert rule_of(world, asked[2]) is Rule.NO_SLOT
@@ -135,9 +136,9 @@ def test_never_more_runs_than_there_are_slots(world: World) -> None:
 def test_a_server_that_lost_a_slot_starts_nothing_until_it_has_one_again(
     world: World,
 ) -> None:
-    world.scheduler.put_server(capacity(slots=2))
+    world.server(capacity(slots=2))
     first, second, third = (world.ask(ADA) for _ in range(3))
-    world.scheduler.put_server(capacity(slots=1))
+    world.server(capacity(slots=1))
     world.end(first)
     assert world.order() == [first, second]
     world.end(second)
@@ -147,7 +148,7 @@ def test_a_server_that_lost_a_slot_starts_nothing_until_it_has_one_again(
 def test_of_three_that_together_exceed_the_pool_the_third_waits() -> None:
     world = World()
     world.member("parent")
-    world.scheduler.put_server(capacity(slots=4, context=1000, pool=1000))
+    world.server(capacity(slots=4, context=1000, pool=1000))
     first, second, third = (world.ask(ADA, prompt=350, output=100) for _ in range(3))
     assert world.order() == [first, second]
     assert rule_of(world, third) is Rule.NO_KV
@@ -158,9 +159,7 @@ def test_of_three_that_together_exceed_the_pool_the_third_waits() -> None:
 def test_an_engine_that_makes_room_itself_is_planned_with_likely_lengths() -> None:
     world = World()
     world.member("parent")
-    world.scheduler.put_server(
-        capacity(slots=9, context=2000, pool=2000, block=16, survives=True)
-    )
+    world.server(capacity(slots=9, context=2000, pool=2000, block=16, survives=True))
     for _ in range(3):
         world.end(
             world.ask(ADA, prompt=100, output=1500), tokens=TokenCount(100, 0, 20)
@@ -169,19 +168,22 @@ def test_an_engine_that_makes_room_itself_is_planned_with_likely_lengths() -> No
     assert world.running() == len(asked)
 
 
-def test_nothing_overtakes_a_request_that_does_not_fit() -> None:
+def test_what_waits_for_memory_is_overtaken_only_by_so_much() -> None:
     world = World()
     world.member("parent", Workload.CHAT)
     world.member("child", Workload.CHAT)
-    world.scheduler.put_server(capacity(slots=3, context=1000, pool=1000))
+    world.server(capacity(slots=9, context=1000, pool=1400))
     running = world.ask(ADA, prompt=600, output=100)
-    large = world.ask(BEN, prompt=600, output=100)
-    small = world.ask(ADA, prompt=10, output=10)
-    assert world.order() == [running]
+    world.set(bypass=0.0)
+    large = world.ask(BEN, prompt=700, output=16)
+    small = [world.ask(ADA, prompt=10, output=150) for _ in range(4)]
     assert rule_of(world, large) is Rule.NO_KV
-    assert rule_of(world, small) is Rule.BEHIND_OTHERS
+    overtook = [each for each in world.dispatched if each.rule is Rule.BYPASS]
+    assert [each.request_id for each in overtook] == small[:2]
+    assert rule_of(world, small[2]) is Rule.BEHIND_BLOCKED
+    assert rule_of(world, small[3]) is Rule.BEHIND_OTHERS
     world.end(running)
-    assert world.order() == [running, large, small]
+    assert large in world.order()
 
 
 def test_the_answer_is_limited_to_what_has_room(world: World) -> None:
@@ -203,7 +205,7 @@ def test_what_waits_is_refused_when_the_last_server_that_could_hold_it_shrinks(
 ) -> None:
     world.ask(ADA)
     large = world.ask(ADA, prompt=2000)
-    world.scheduler.put_server(capacity(slots=1, context=1024))
+    world.server(capacity(slots=1, context=1024))
     world.decide()
     assert [rejection.request_id for rejection in world.rejected] == [large]
     assert world.rejected[0].error.reason is RejectReason.TOO_LONG
@@ -212,7 +214,7 @@ def test_what_waits_is_refused_when_the_last_server_that_could_hold_it_shrinks(
 def test_a_limit_of_requests_at_once_holds_one_back_and_nobody_else(
     world: World,
 ) -> None:
-    world.scheduler.put_server(capacity(slots=3))
+    world.server(capacity(slots=3))
     world.scheduler.put_node(NodeSpec("parent", caps=Caps(in_flight=1)), world.wall)
     first, second = world.ask(ADA), world.ask(ADA)
     other = world.ask(BEN)
@@ -226,7 +228,7 @@ def test_who_was_held_back_by_an_own_limit_saved_up_nothing() -> None:
     world = World()
     world.member("parent", caps=Caps(in_flight=1))
     world.member("child")
-    world.scheduler.put_server(capacity(slots=2))
+    world.server(capacity(slots=2))
     world.ask(ADA, output=4000)
     world.ask(ADA, output=4000)
     for _ in range(20):
@@ -245,14 +247,14 @@ def test_who_was_held_back_by_an_own_limit_saved_up_nothing() -> None:
 
 
 def test_a_request_goes_where_most_is_free(world: World) -> None:
-    world.scheduler.put_server(capacity("big", slots=3))
+    world.server(capacity("big", slots=3))
     for _ in range(3):
         world.ask(ADA)
     assert [each.server_id for each in world.dispatched] == ["big", "big", "server"]
 
 
 def test_a_request_goes_where_its_prefix_is(world: World) -> None:
-    world.scheduler.put_server(capacity("big", slots=3))
+    world.server(capacity("big", slots=3))
     world.ask(ADA, preferred="server")
     assert world.dispatched[0].server_id == "server"
 
@@ -260,7 +262,7 @@ def test_a_request_goes_where_its_prefix_is(world: World) -> None:
 def test_a_request_that_needs_a_full_server_does_not_hold_up_the_others(
     world: World,
 ) -> None:
-    world.scheduler.put_server(capacity("other", slots=1))
+    world.server(capacity("other", slots=1))
     only = frozenset({"server"})
     running = world.ask(ADA, servers=only)
     bound = world.ask(ADA, servers=only)
@@ -280,7 +282,7 @@ def test_while_no_server_can_be_reached_requests_wait_for_their_patience(
     world.pass_time(60)
     assert [each.request_id for each in world.rejected] == [voice]
     assert world.rejected[0].error.reason is RejectReason.NO_SERVER
-    world.scheduler.put_server(capacity(slots=1))
+    world.server(capacity(slots=1))
     world.decide()
     assert world.order() == [background]
     assert world.scheduler.next_deadline() is None
@@ -301,7 +303,7 @@ def test_patience_begins_when_the_last_server_was_lost(world: World) -> None:
 
 
 def test_another_server_keeps_patience_from_running_out(world: World) -> None:
-    world.scheduler.put_server(capacity("other", slots=1))
+    world.server(capacity("other", slots=1))
     world.scheduler.close_server("server", world.now)
     assert world.scheduler.next_deadline() is None
 
@@ -309,7 +311,7 @@ def test_another_server_keeps_patience_from_running_out(world: World) -> None:
 def test_a_removed_server_gives_its_places_away(world: World) -> None:
     first = world.ask(ADA)
     second = world.ask(ADA)
-    world.scheduler.put_server(capacity("other", slots=1))
+    world.server(capacity("other", slots=1))
     world.scheduler.remove_server("server", world.now)
     world.decide()
     world.end(first, Outcome.FAILED)
@@ -368,9 +370,7 @@ def test_a_request_that_leaves_the_queue_leaves_nothing_behind(world: World) -> 
 
 def test_new_prices_hold_for_what_starts_from_now_on(world: World) -> None:
     first = world.ask(ADA, prompt=100, output=10)
-    world.scheduler.configure(
-        costs=CostWeights(2, 0, 5), limits=Limits(), policy="equal_tokens"
-    )
+    world.set(costs=CostWeights(2, 0, 5))
     second = world.ask(ADA, prompt=100, output=10)
     assert world.end(first, tokens=TokenCount(100, 0, 10)).charge == 120
     assert world.end(second, tokens=TokenCount(100, 0, 10)).charge == 250
@@ -433,9 +433,7 @@ def test_cached_prompt_tokens_are_free_of_the_quota(limited: World) -> None:
 
 
 def test_a_full_queue_says_how_long_it_will_take(world: World) -> None:
-    world.scheduler.configure(
-        costs=CostWeights(), limits=Limits(queued=2), policy="equal_tokens"
-    )
+    world.set(limits=Limits(queued=2))
     for _ in range(3):
         world.ask(ADA)
     with pytest.raises(Rejected) as refusal:
@@ -444,18 +442,26 @@ def test_a_full_queue_says_how_long_it_will_take(world: World) -> None:
     assert refusal.value.retry_after_s == 30
 
 
-def test_the_expected_wait_follows_how_long_answers_take(world: World) -> None:
-    request_id = world.ask(ADA)
-    world.ask(ADA)
-    world.pass_time(4)
-    world.end(request_id)
-    assert world.scheduler.expected_wait_s() == 4
+def test_a_request_that_could_start_at_once_expects_no_wait(world: World) -> None:
+    assert world.scheduler.expected_wait_s(ADA, world.now) == 0
+
+
+def test_the_expected_wait_follows_speed_and_what_is_ahead(world: World) -> None:
+    request_id = world.ask(ADA, prompt=100, output=100)
+    world.pass_time(2)
+    world.output(request_id)
+    world.pass_time(10)
+    world.output(request_id, 99)
+    world.end(request_id, tokens=TokenCount(100, 0, 100))
+    world.ask(ADA, prompt=100, output=100)
+    world.ask(ADA, prompt=100, output=100)
+    expected = world.scheduler.expected_wait_s(BEN, world.now)
+    assert expected == pytest.approx(10 + 12)
+    assert world.scheduler.expected_wait_s("child/direct/voice", world.now) == 10
 
 
 def test_one_class_cannot_fill_the_queue(world: World) -> None:
-    world.scheduler.configure(
-        costs=CostWeights(), limits=Limits(queued_per_class=1), policy="equal_tokens"
-    )
+    world.set(limits=Limits(queued_per_class=1))
     world.ask(ADA)
     world.ask(ADA)
     with pytest.raises(Rejected):
@@ -554,7 +560,7 @@ def test_adding_a_class_twice_keeps_what_waits_in_it(world: World) -> None:
 
 def test_a_policy_that_does_not_exist_is_a_mistake() -> None:
     with pytest.raises(KeyError):
-        Scheduler(START, policy="first come, first served")
+        Scheduler(START, settings=Settings(policy="first come, first served"))
 
 
 # Restart

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from custom_components.fair_share.admission.model import (
     Caps,
@@ -9,12 +10,14 @@ from custom_components.fair_share.admission.model import (
     Dispatch,
     NodeSpec,
     Outcome,
+    Preemption,
     QuotaSpec,
     Rejection,
     Request,
     RequestClass,
     RequestRecord,
     ServerCapacity,
+    Settings,
     TokenCount,
     Verdict,
     Workload,
@@ -46,9 +49,18 @@ class World:
     now: float = 0.0
     wall: datetime = START
     dispatched: list[Dispatch] = field(default_factory=list)
+    preempted: list[Preemption] = field(default_factory=list)
     rejected: list[Rejection] = field(default_factory=list)
     reset: list[str] = field(default_factory=list)
     submitted: int = 0
+
+    def server(self, capacity: ServerCapacity) -> None:
+        """Add or change a server."""
+        self.scheduler.put_server(capacity, self.now)
+
+    def set(self, **settings: Any) -> None:
+        """Change some of the rules."""
+        self.scheduler.configure(Settings(**settings))
 
     def member(
         self,
@@ -93,6 +105,7 @@ class World:
         servers: frozenset[str] | None = None,
         preferred: str | None = None,
         continues: bool = False,
+        preemptible: bool = True,
     ) -> str:
         """Submit a request and let the scheduler decide; return the request's id."""
         self.submitted += 1
@@ -106,6 +119,7 @@ class World:
             servers=servers,
             preferred_server=preferred,
             continues_turn=continues,
+            preemptible=preemptible,
         )
         self.scheduler.submit(request, self.now, self.wall)
         self.decide()
@@ -115,6 +129,7 @@ class World:
         """Let the scheduler decide and note what it said."""
         decisions = self.scheduler.decide(self.now, self.wall)
         self.dispatched += decisions.dispatches
+        self.preempted += decisions.preemptions
         self.rejected += decisions.rejections
         self.reset += decisions.reset_nodes
         return decisions
@@ -135,6 +150,11 @@ class World:
         record = self.scheduler.release(request_id, outcome, self.now)
         self.decide()
         return record
+
+    def pause(self, request_id: str) -> None:
+        """Let a preempted request leave its server, and decide again."""
+        self.scheduler.preempted(request_id, self.now)
+        self.decide()
 
     def pass_time(self, seconds: float) -> None:
         """Let time go by, on both clocks, and decide again."""

@@ -1,9 +1,12 @@
 """Booking: what a request costs, to whom, as it is processed."""
 
+from collections.abc import Callable
+
 from .entry import Entry
 from .fairness import FairnessGauge
-from .model import CostWeights, TokenCount, Verdict
-from .quota import STOP_CHUNK_TOKENS
+from .model import CostWeights, QuotaEnd, TokenCount, Verdict
+from .quota import QUOTA_CHUNK_TOKENS
+from .reserve import BackgroundReserve
 
 
 class Accounts:
@@ -12,49 +15,71 @@ class Accounts:
     The charge for the prompt and for the predicted output is booked at the start,
     further output as it comes, and a refund at the end, so that at every moment an
     account holds the delivered work plus open prepayments. Tokens are counted (and
-    taken off quotas) only as they are processed.
+    taken off quotas) only as they are processed. What an interruption makes the
+    server read again is charged to nobody and summed up in ``recomputed``.
     """
 
-    def __init__(self, gauge: FairnessGauge, costs: CostWeights) -> None:
+    def __init__(
+        self,
+        gauge: FairnessGauge,
+        reserve: BackgroundReserve,
+        background_waits: Callable[[], bool],
+        costs: CostWeights,
+    ) -> None:
         """Book with these prices; a running request keeps those it started with."""
         self._gauge = gauge
+        self._reserve = reserve
+        self._background_waits = background_waits
         self.costs = costs
+        self.recomputed = TokenCount()
 
     def open(self, entry: Entry) -> None:
         """Prepay the prompt and the predicted output of a request that starts."""
-        entry.costs = self.costs
         self._book(entry)
 
     def prompt(self, entry: Entry, *, uncached: int, cached: int) -> None:
         """Count a prompt, or as much of it as is processed by now."""
-        self._count(entry, TokenCount(uncached, cached, entry.counted.output))
+        if entry.resumed:
+            self._recompute(entry, TokenCount(uncached, cached))
+        else:
+            self._count(entry, TokenCount(uncached, cached, entry.counted.output))
 
     def output(self, entry: Entry, tokens: int) -> Verdict:
         """Count and charge further output; say whether a quota ends the answer."""
         if not entry.counted.prompt:
             self._count(entry, entry.prompt)
         counted = entry.counted
-        self._count(
-            entry, TokenCount(counted.uncached, counted.cached, counted.output + tokens)
-        )
-        if entry.counted.output > entry.prepaid_output:
+        output = counted.output + tokens
+        self._count(entry, TokenCount(counted.uncached, counted.cached, output))
+        if output > entry.prepaid_output:
             self._book(entry)
-        if entry.counted.output - entry.checked_output < STOP_CHUNK_TOKENS:
+        if output - entry.checked_output < QUOTA_CHUNK_TOKENS:
             return Verdict.CONTINUE
-        entry.checked_output = entry.counted.output
-        exhausted = any(node.window.exhausted for node in entry.path)
-        return Verdict.STOP_QUOTA if exhausted else Verdict.CONTINUE
+        entry.checked_output = output
+        stopped = any(
+            node.window.exhausted and node.window.at_end is QuotaEnd.STOP
+            for node in entry.path
+        )
+        return Verdict.STOP_QUOTA if stopped else Verdict.CONTINUE
 
     def settle(self, entry: Entry, tokens: TokenCount) -> None:
-        """Correct the account to what the server counted."""
-        entry.prompt = TokenCount(tokens.uncached, tokens.cached)
-        self._count(entry, tokens)
+        """Correct the account to what the server counted since the latest start."""
+        if entry.resumed:
+            self._recompute(entry, TokenCount(tokens.uncached, tokens.cached))
+            output = entry.counted.output - entry.run_output + tokens.output
+            prompt = entry.counted
+        else:
+            entry.prompt = TokenCount(tokens.uncached, tokens.cached)
+            output, prompt = tokens.output, tokens
+        self._count(entry, TokenCount(prompt.uncached, prompt.cached, output))
+        entry.run_output = tokens.output
         self._book(entry)
 
     def close(self, entry: Entry) -> None:
         """Refund what was paid for but not delivered."""
         entry.prompt = TokenCount(entry.counted.uncached, entry.counted.cached)
         entry.prepaid_output = 0
+        entry.recomputed = TokenCount()
         self._book(entry)
 
     def _count(self, entry: Entry, tokens: TokenCount) -> None:
@@ -64,6 +89,13 @@ class Accounts:
         entry.counted = tokens
         for node in entry.path:
             node.count(uncached, cached, output)
+
+    def _recompute(self, entry: Entry, tokens: TokenCount) -> None:
+        self.recomputed = TokenCount(
+            self.recomputed.uncached + tokens.uncached - entry.recomputed.uncached,
+            self.recomputed.cached + tokens.cached - entry.recomputed.cached,
+        )
+        entry.recomputed = tokens
 
     def _book(self, entry: Entry) -> None:
         due = entry.costs.charge(
@@ -77,3 +109,4 @@ class Accounts:
             node.charge += delta
             node.counter += delta / node.weight
         self._gauge.charged(entry, delta)
+        self._reserve.charged(entry, delta, waiting=self._background_waits())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .model import (
+    BACKGROUND_BAND,
     CostWeights,
     Dispatch,
     Outcome,
@@ -16,6 +17,8 @@ from .model import (
 from .status import RequestStatus
 
 if TYPE_CHECKING:
+    from .forecast import Start
+    from .servers import Server
     from .tree import Leaf, Node
 
 
@@ -23,8 +26,11 @@ class Entry:
     """One waiting or running request.
 
     ``path`` are the accounts it is charged to, from the root down, fixed when it
-    starts. ``booked`` is the charge booked so far, ``counted`` the tokens.
-    ``urgent`` marks a start that urgency, not the policy, decided.
+    first starts. ``booked`` is the charge booked so far, ``counted`` the tokens;
+    ``recomputed`` are the prompt tokens that were read once more after an
+    interruption, which are not charged to it. ``urgent`` marks a start that urgency,
+    not the policy, decided. ``run_output`` is the output since the latest start,
+    ``paid_off`` what the start paid off of what background work was owed.
     """
 
     __slots__ = (
@@ -36,15 +42,26 @@ class Entry:
         "dispatch",
         "estimated",
         "first_output_s",
+        "last_output_s",
         "leaf",
+        "longest_pause_s",
         "output_bound",
+        "paid_off",
         "path",
+        "paused_at_s",
+        "paused_s",
+        "preempting",
+        "preemptions",
         "prepaid_output",
         "prompt",
+        "recomputed",
         "request",
+        "run_output",
         "sequence",
+        "server",
         "started_s",
         "urgent",
+        "waited_first_s",
     )
 
     def __init__(
@@ -56,14 +73,19 @@ class Entry:
         self.arrived_s = arrived_s
         self.sequence = sequence
         self.path: tuple[Node, ...] = ()
+        self.server: Server | None = None
         self.dispatch: Dispatch | None = None
         self.started_s = 0.0
+        self.waited_first_s = 0.0
         self.first_output_s: float | None = None
+        self.last_output_s = 0.0
         self.urgent = False
         self.estimated = False
         self.costs = CostWeights()
         self.booked = 0.0
+        self.paid_off = 0.0
         self.counted = TokenCount()
+        self.recomputed = TokenCount()
         self.prompt = TokenCount(
             uncached=request.prompt_tokens - request.cached_tokens,
             cached=request.cached_tokens,
@@ -71,57 +93,128 @@ class Entry:
         self.prepaid_output = 0
         self.output_bound = 0
         self.checked_output = 0
+        self.run_output = 0
+        self.preempting = False
+        self.preemptions = 0
+        self.paused_at_s: float | None = None
+        self.paused_s = 0.0
+        self.longest_pause_s = 0.0
+
+    @property
+    def resumed(self) -> bool:
+        """Whether it was interrupted before and goes on, or will."""
+        return self.preemptions > 0
 
     def start(
         self,
+        server: Server,
         *,
-        server_id: str,
-        output_bound: int,
         rule: Rule,
         urgent: bool,
         costs: CostWeights,
         now: float,
     ) -> Dispatch:
-        """Fix on which server, under which accounts and at which prices it runs."""
-        self.path = self.leaf.path
+        """Fix where it runs; at the first start also its accounts and prices."""
+        if not self.resumed:
+            self.path = self.leaf.path
+            self.costs = costs
+            self.waited_first_s = now - self.arrived_s
+        self.server = server
         self.started_s = now
         self.urgent = urgent
-        self.costs = costs
-        self.output_bound = output_bound
-        self.prepaid_output = self.leaf.predictor.mean(output_bound)
+        self.run_output = 0
+        self.output_bound = server.output_bound(self.request)
+        expected = self.leaf.predictor.mean(self.output_bound)
+        self.prepaid_output = max(expected, self.counted.output)
         self.dispatch = Dispatch(
             request_id=self.request.request_id,
-            server_id=server_id,
-            max_output_tokens=output_bound,
+            server_id=server.capacity.server_id,
+            max_output_tokens=self.output_bound - self.counted.output,
             rule=rule,
-            waited_s=now - self.arrived_s,
+            waited_s=self.waited_first_s,
         )
         return self.dispatch
 
+    def pause(self, now: float) -> None:
+        """Go back to waiting after an interruption."""
+        self.dispatch = None
+        self.server = None
+        self.preempting = False
+        self.preemptions += 1
+        self.paused_at_s = now
+
+    def note_output(self, tokens: int, now: float) -> None:
+        """Note that output came, which ends a pause."""
+        if self.first_output_s is None:
+            self.first_output_s = now
+        if self.paused_at_s is not None:
+            pause = now - self.paused_at_s
+            self.paused_s += pause
+            self.longest_pause_s = max(self.longest_pause_s, pause)
+            self.paused_at_s = None
+        self.last_output_s = now
+        self.run_output += tokens
+
     def waited_s(self, now: float) -> float:
-        """Return how long the request waited or has been waiting, in seconds."""
-        return (now if self.dispatch is None else self.started_s) - self.arrived_s
+        """Return how long it waited for its first start, or has waited until now."""
+        if self.dispatch is None and not self.resumed:
+            return now - self.arrived_s
+        return self.waited_first_s
 
     def overdue_at_s(self) -> float:
         """Return the moment from which the request is overdue."""
+        if self.paused_at_s is not None:
+            return self.paused_at_s + self.leaf.profile.max_pause_s
         return self.arrived_s + self.leaf.profile.max_wait_s
 
     def patience_ends_s(self, unserved_since_s: float) -> float:
         """Return until when it waits for a server that was lost at that moment."""
-        return max(self.arrived_s, unserved_since_s) + self.leaf.profile.patience_s
+        since = max(self.arrived_s, unserved_since_s)
+        return since + self.leaf.profile.patience_s
 
     def effective_band(self, now: float) -> int:
-        """Return the band after ageing: one more urgent for every step waited."""
+        """Return the band after ageing: one more urgent for every step waited.
+
+        What a used-up quota demoted is background work, and ages as such.
+        """
         profile = self.leaf.profile
-        return max(0, profile.band - int((now - self.arrived_s) // profile.age_step_s))
+        demoted = any(node.demotes() for node in self.path or self.leaf.path)
+        band = BACKGROUND_BAND if demoted else profile.band
+        since = self.arrived_s if self.paused_at_s is None else self.paused_at_s
+        waited = now - since if self.dispatch is None else self.started_s - since
+        return max(0, band - int(waited // profile.age_step_s))
+
+    def expected_left(self) -> int:
+        """Return how many more output tokens are likely.
+
+        An answer that is already longer than usual is taken to go on for a while.
+        """
+        bound = self.output_bound or self.request.max_output_tokens
+        output = self.counted.output
+        likely = max(self.leaf.predictor.mean(bound) - output, output // 4)
+        return max(0, min(bound - output, likely))
+
+    def expected_cost(self, costs: CostWeights) -> float:
+        """Return what it is likely to be charged from here on."""
+        prompt = TokenCount() if self.resumed else self.prompt
+        return costs.charge(prompt.uncached, prompt.cached, self.expected_left())
 
     def worst_cost(self) -> float:
         """Return the most that this running request can be charged."""
         prompt = max(self.request.prompt_tokens, self.prompt.prompt)
         return self.costs.charge(prompt, 0, max(self.output_bound, self.counted.output))
 
-    def status(self, now: float, rule: Rule) -> RequestStatus:
-        """Return a snapshot."""
+    def playback_slack_s(self, now: float) -> float:
+        """Return for how long its listener still has something to take in."""
+        speed = self.leaf.profile.consumed_tokens_per_s
+        if self.first_output_s is None or speed <= 0:
+            return 0.0
+        return self.counted.output / speed - (now - self.first_output_s)
+
+    def status(
+        self, now: float, rule: Rule, start: Start | None = None
+    ) -> RequestStatus:
+        """Return a snapshot, with the forecast of its start while it waits."""
         return RequestStatus(
             request_id=self.request.request_id,
             class_id=self.leaf.node_id,
@@ -131,7 +224,19 @@ class Entry:
             prompt_tokens=self.prompt.prompt,
             output_tokens=self.counted.output,
             rule=rule,
+            ahead=None if start is None else start.ahead,
+            starts_in_s=None if start is None else start.in_s,
+            preemptions=self.preemptions,
         )
+
+    def in_time(self, outcome: Outcome, now: float) -> bool | None:
+        """Return whether the whole answer was ready before its deadline.
+
+        ``None`` when there is no whole answer.
+        """
+        if outcome is not Outcome.FINISHED:
+            return None
+        return now <= self.arrived_s + self.leaf.profile.completion_target_s
 
     def record(self, outcome: Outcome, now: float) -> RequestRecord:
         """Return the account of the request as it ends."""
@@ -149,4 +254,7 @@ class Entry:
             tokens=self.counted,
             charge=self.booked,
             estimated=self.estimated,
+            preemptions=self.preemptions,
+            paused_s=self.paused_s,
+            longest_pause_s=self.longest_pause_s,
         )

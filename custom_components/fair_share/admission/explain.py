@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable
 
 from .entry import Entry
 from .model import Rule
+from .refusal import waits_for_refill
 from .servers import Server
 
 
@@ -14,11 +15,22 @@ def waiting_rule(entry: Entry, servers: Iterable[Server]) -> Rule:
     ]
     if not hosts:
         return Rule.NO_SERVER
+    if waits_for_refill(entry.leaf) is not None:
+        return Rule.QUOTA
     if any(node.at_capacity() for node in entry.leaf.path):
         return Rule.IN_FLIGHT_CAP
     if entry.leaf.head() is not entry:
         return Rule.BEHIND_OTHERS
+    if any(_frozen_for_another(server, entry) for server in hosts):
+        return Rule.BEHIND_BLOCKED
     return _least_obstacle([server.obstacle(entry) for server in hosts])
+
+
+def _frozen_for_another(server: Server, entry: Entry) -> bool:
+    blocked = server.blocked
+    return (
+        blocked is not None and blocked.entry is not entry and server.free_slots() > 0
+    )
 
 
 def _least_obstacle(obstacles: Collection[Rule | None]) -> Rule:

@@ -5,7 +5,8 @@ Units are part of the field names: ``_tokens``, ``_s`` (seconds). A *charge* is 
 weighted tokens, see ``CostWeights``.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 ROOT_ID = "household"
@@ -28,8 +29,11 @@ class WorkloadProfile:
 
     ``band`` runs from 0 (most urgent) to 3 (background). A waiting request gains
     one band for every ``age_step_s`` it has waited and is overdue after
-    ``max_wait_s``. While no server can be reached at all it is kept for at most
-    ``patience_s``.
+    ``max_wait_s``. ``ttft_target_s`` and ``completion_target_s`` count from its
+    arrival: when the first token and the whole answer are wanted. While no server can
+    be reached at all it is kept for at most ``patience_s``. An interrupted answer is
+    overdue after ``max_pause_s``. Its listener takes in ``consumed_tokens_per_s``:
+    about 4 when spoken, 6 when read, as fast as it comes when nobody waits for it.
     """
 
     band: int
@@ -37,14 +41,26 @@ class WorkloadProfile:
     age_step_s: float
     max_wait_s: float
     patience_s: float
+    completion_target_s: float
+    max_pause_s: float
+    consumed_tokens_per_s: float
+    preemptible: bool = True
 
+
+BACKGROUND_BAND = 3
+"""The most patient band; also where a used-up quota may demote a request to."""
+
+_SPEECH, _READING, _NOBODY = 4.0, 6.0, 0.0
+_SPOKEN = WorkloadProfile(0, 1.5, 10.0, 15.0, 60.0, 15.0, 2.0, _SPEECH)
 
 DEFAULT_PROFILES: dict[Workload, WorkloadProfile] = {
-    Workload.VOICE: WorkloadProfile(0, 1.5, 10.0, 15.0, 60.0),
-    Workload.ACCESSIBILITY: WorkloadProfile(0, 1.5, 10.0, 15.0, 60.0),
-    Workload.CHAT: WorkloadProfile(1, 5.0, 30.0, 60.0, 120.0),
-    Workload.TASK: WorkloadProfile(2, 30.0, 60.0, 300.0, 600.0),
-    Workload.BACKGROUND: WorkloadProfile(3, 300.0, 300.0, 1800.0, 3600.0),
+    Workload.VOICE: _SPOKEN,
+    Workload.ACCESSIBILITY: _SPOKEN,
+    Workload.CHAT: WorkloadProfile(1, 5.0, 30.0, 60.0, 120.0, 60.0, 5.0, _READING),
+    Workload.TASK: WorkloadProfile(2, 30.0, 60.0, 300.0, 600.0, 300.0, 30.0, _NOBODY),
+    Workload.BACKGROUND: WorkloadProfile(
+        3, 300.0, 300.0, 1800.0, 3600.0, 1800.0, 300.0, _NOBODY
+    ),
 }
 
 
@@ -102,16 +118,32 @@ class QuotaWindow(StrEnum):
     MONTH = "month"
 
 
+class QuotaEnd(StrEnum):
+    """What happens when a quota is used up.
+
+    ``FINISH``: running answers may end, nothing new starts. ``DEMOTE``: everything
+    goes on, but only as background work. ``STOP``: running answers are stopped too.
+    """
+
+    FINISH = "finish"
+    DEMOTE = "demote"
+    STOP = "stop"
+
+
 @dataclass(frozen=True, slots=True)
 class QuotaSpec:
-    """So many tokens per calendar window; at its end running answers are stopped.
+    """So many tokens per calendar window, or refilled at a steady rate.
 
     A quota counts what the server works on: uncached prompt tokens and output
-    tokens. Cached prompt tokens are free.
+    tokens. Cached prompt tokens are free. With ``refill_per_s``, in tokens per
+    second, ``tokens`` is the most that can be saved up and ``window`` only says over
+    which period use is shown.
     """
 
     tokens: int
     window: QuotaWindow = QuotaWindow.DAY
+    at_end: QuotaEnd = QuotaEnd.STOP
+    refill_per_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +194,7 @@ class Request:
     in its cache. ``servers`` limits where it may run (``None``: anywhere).
     ``preferred_server`` has its prefix. ``continues_turn`` marks a later request of
     an agent's turn (a tool loop), which keeps its place at the front of its class.
+    ``preemptible`` is false for what can't go on after an interruption.
     """
 
     request_id: str
@@ -172,6 +205,7 @@ class Request:
     servers: frozenset[str] | None = None
     preferred_server: str | None = None
     continues_turn: bool = False
+    preemptible: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,17 +216,61 @@ class Limits:
     queued_per_class: int = 50
 
 
+@dataclass(frozen=True, slots=True)
+class PreemptionRules:
+    """When a running answer is interrupted for a waiting request.
+
+    Between equally urgent requests only if the victim's side is ahead by more than
+    ``threshold`` (weighted tokens per weight); between bands at once. An answer is
+    left alone before ``min_run_tokens`` of output since it started, when it probably
+    has no more than ``nearly_done_tokens`` to go, and after ``most_per_request``
+    interruptions. A head that waits for memory for ``freeze_s`` may interrupt, too.
+    """
+
+    threshold: float = 1000.0
+    min_run_tokens: int = 8
+    nearly_done_tokens: int = 16
+    most_per_request: int = 3
+    freeze_s: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All rules of a household that can change while its queue runs.
+
+    ``background_share`` is the part of all service that background work gets while
+    it waits, however busy the rest is; at most ``background_debt`` weighted tokens of
+    it are owed. ``bypass`` is how many weighted tokens may overtake a request that
+    waits for memory. Without ``preemption`` no running answer is interrupted.
+    """
+
+    policy: str = "equal_tokens"
+    costs: CostWeights = CostWeights()
+    limits: Limits = Limits()
+    profiles: Mapping[Workload, WorkloadProfile] = field(
+        default_factory=lambda: DEFAULT_PROFILES
+    )
+    background_share: float = 0.05
+    background_debt: float = 4000.0
+    bypass: float = 1000.0
+    preemption: PreemptionRules | None = None
+
+
 class Rule(StrEnum):
     """The rule by which a request was chosen, or because of which it waits."""
 
+    RESERVED_SHARE = "reserved_share"
     OVERDUE = "overdue"
     BAND = "band"
-    LEAST_SERVED = "least_served"
+    POLICY = "policy"
+    BYPASS = "bypass"
     BEHIND_OTHERS = "behind_others"
     IN_FLIGHT_CAP = "in_flight_cap"
     NO_SLOT = "no_slot"
     NO_KV = "no_kv"
     NO_SERVER = "no_server"
+    QUOTA = "quota"
+    BEHIND_BLOCKED = "behind_blocked"
 
 
 class RejectReason(StrEnum):
@@ -256,6 +334,14 @@ class Dispatch:
 
 
 @dataclass(frozen=True, slots=True)
+class Preemption:
+    """A running request has to stop and wait again, for the sake of another."""
+
+    request_id: str
+    for_request_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Rejection:
     """A waiting request is refused after all."""
 
@@ -268,6 +354,7 @@ class Decisions:
     """What has to happen now; ``reset_nodes`` began a new quota window."""
 
     dispatches: tuple[Dispatch, ...] = ()
+    preemptions: tuple[Preemption, ...] = ()
     rejections: tuple[Rejection, ...] = ()
     reset_nodes: tuple[str, ...] = ()
 
@@ -292,3 +379,6 @@ class RequestRecord:
     tokens: TokenCount
     charge: float
     estimated: bool = False
+    preemptions: int = 0
+    paused_s: float = 0.0
+    longest_pause_s: float = 0.0

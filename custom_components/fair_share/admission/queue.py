@@ -12,9 +12,7 @@ from datetime import datetime
 from typing import Protocol
 
 from .model import (
-    CostWeights,
     Dispatch,
-    Limits,
     NodeSpec,
     Outcome,
     Rejected,
@@ -23,6 +21,7 @@ from .model import (
     RequestClass,
     RequestRecord,
     ServerCapacity,
+    Settings,
     TokenCount,
     Verdict,
 )
@@ -184,9 +183,9 @@ class AdmissionQueue:
         self.scheduler.remove_node(node_id)
         self.decide()
 
-    def configure(self, *, costs: CostWeights, limits: Limits, policy: str) -> None:
-        """Change prices, limits and policy. Raises ``KeyError``: policy unknown."""
-        self.scheduler.configure(costs=costs, limits=limits, policy=policy)
+    def configure(self, settings: Settings) -> None:
+        """Change the rules; nothing is lost. Raises ``KeyError``: policy unknown."""
+        self.scheduler.configure(settings)
         self.decide()
 
     def grant_tokens(self, node_id: str, tokens: int) -> None:
@@ -196,7 +195,7 @@ class AdmissionQueue:
 
     def put_server(self, capacity: ServerCapacity) -> None:
         """Add a server or change its capacity, and open it for starts."""
-        self.scheduler.put_server(capacity)
+        self.scheduler.put_server(capacity, self.clock.monotonic())
         self.decide()
 
     def close_server(self, server_id: str) -> None:

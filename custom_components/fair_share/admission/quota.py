@@ -1,11 +1,12 @@
 """Calendar windows in which tokens are counted, and the quota on them."""
 
 from datetime import UTC, datetime, time, timedelta
+from math import ceil
 
-from .model import QuotaSpec, QuotaWindow
+from .model import QuotaEnd, QuotaSpec, QuotaWindow
 from .status import WindowStatus
 
-STOP_CHUNK_TOKENS = 16
+QUOTA_CHUNK_TOKENS = 16
 """A running answer is checked against its quota every so many output tokens."""
 
 CLOCK_STEP_TOLERANCE = timedelta(hours=1)
@@ -37,16 +38,21 @@ def window_bounds(window: QuotaWindow, wall: datetime) -> tuple[datetime, dateti
 
 
 class WindowAccount:
-    """Counts the tokens of one node in its current window.
+    """Counts the tokens of one node in its current window, against its quota.
 
     A node without quota still counts, by the day, so that a household can see its
-    use before it sets a limit.
+    use before it sets a limit. A quota that is refilled steadily is a token bucket:
+    its use goes down as time passes, and the window is only for showing.
     """
 
     __slots__ = (
+        "_drained_at",
+        "at_end",
         "ends_at",
         "granted_tokens",
+        "level",
         "limit",
+        "refill_per_s",
         "started_at",
         "used_tokens",
         "window",
@@ -56,8 +62,12 @@ class WindowAccount:
         """Open the window that holds ``wall``."""
         self.used_tokens = 0
         self.granted_tokens = 0
+        self.level = 0.0
         self.limit: int | None = None
+        self.refill_per_s: float | None = None
+        self.at_end = QuotaEnd.STOP
         self.window = QuotaWindow.DAY
+        self._drained_at = wall.astimezone(UTC)
         self.set_spec(spec, wall)
         self.started_at, self.ends_at = window_bounds(self.window, wall)
 
@@ -65,18 +75,22 @@ class WindowAccount:
         """Change the quota; what was used stays used while the window's kind does."""
         window = QuotaWindow.DAY if spec is None else spec.window
         self.limit = None if spec is None else spec.tokens
+        self.at_end = QuotaEnd.STOP if spec is None else spec.at_end
+        self.refill_per_s = None if spec is None else spec.refill_per_s
         if window is not self.window:
             self.window = window
             self.started_at, self.ends_at = window_bounds(window, wall)
             self.used_tokens = self.granted_tokens = 0
 
     def roll(self, wall: datetime) -> bool:
-        """Begin a new window if the old one is over; return whether it did.
+        """Let time pass: begin a new window if the old one is over, refill a bucket.
 
-        A clock that steps back a little changes nothing: the window that began
-        stays. After a large step back (a box that booted with a wrong date) the
-        window moves to the present and keeps what was used.
+        Returns whether a new window began. A clock that steps back a little changes
+        nothing: the window that began stays. After a large step back (a box that
+        booted with a wrong date) the window moves to the present and keeps what was
+        used.
         """
+        self._drain(wall.astimezone(UTC))
         if wall >= self.ends_at:
             self.started_at, self.ends_at = window_bounds(self.window, wall)
             self.used_tokens = self.granted_tokens = 0
@@ -88,6 +102,7 @@ class WindowAccount:
     def count(self, tokens: int) -> None:
         """Count tokens; a correction may be negative but not below nothing used."""
         self.used_tokens = max(0, self.used_tokens + tokens)
+        self.level = max(0.0, self.level + tokens)
 
     def restore(
         self, started_at: datetime, used_tokens: int, granted_tokens: int
@@ -96,23 +111,38 @@ class WindowAccount:
         if started_at.astimezone(UTC) == self.started_at:
             self.used_tokens = used_tokens
             self.granted_tokens = granted_tokens
+            self.level = float(min(used_tokens, self.limit or 0))
 
     @property
     def exhausted(self) -> bool:
-        """Whether the quota of this window is used up."""
-        return (
-            self.limit is not None
-            and self.used_tokens >= self.limit + self.granted_tokens
-        )
+        """Whether nothing is left of the quota now."""
+        if self.limit is None:
+            return False
+        used = self.used_tokens if self.refill_per_s is None else self.level
+        return used >= self.limit + self.granted_tokens
+
+    def opens_at(self) -> datetime:
+        """Return when a quota that is used up allows something again, in UTC."""
+        if self.refill_per_s is None or self.limit is None:
+            return self.ends_at
+        missing = self.level - self.limit - self.granted_tokens + 1
+        return self._drained_at + timedelta(seconds=missing / self.refill_per_s)
 
     def status(self) -> WindowStatus:
         """Return a snapshot."""
+        used = self.used_tokens if self.refill_per_s is None else ceil(self.level)
         return WindowStatus(
             window=self.window,
             started_at=self.started_at,
             resets_at=self.ends_at,
-            used_tokens=self.used_tokens,
+            used_tokens=used,
             limit_tokens=None
             if self.limit is None
             else self.limit + self.granted_tokens,
         )
+
+    def _drain(self, moment: datetime) -> None:
+        passed = (moment - self._drained_at).total_seconds()
+        self._drained_at = moment
+        if self.refill_per_s is not None and passed > 0:
+            self.level = max(0.0, self.level - passed * self.refill_per_s)

@@ -4,9 +4,9 @@ from collections.abc import Collection
 from datetime import datetime
 
 from .entry import Entry
-from .model import Limits, Rejected, RejectReason
+from .model import Limits, QuotaEnd, Rejected, RejectReason
 from .servers import Server
-from .tree import Leaf
+from .tree import Leaf, Node
 
 
 def too_long(entry: Entry, servers: Collection[Server]) -> Rejected | None:
@@ -19,12 +19,27 @@ def too_long(entry: Entry, servers: Collection[Server]) -> Rejected | None:
 
 
 def quota_used_up(leaf: Leaf, wall: datetime) -> Rejected | None:
-    """Return a refusal, until the reset, if a quota above the class is used up."""
-    resets = [node.window.ends_at for node in leaf.path if node.window.exhausted]
-    if not resets:
+    """Return a refusal, until the reset, if a quota above the class is used up.
+
+    Not if the quota only demotes, nor if it is refilled steadily: then the request
+    waits for the refill.
+    """
+    closed = [
+        node.window.opens_at()
+        for node in leaf.path
+        if _closed(node) and node.window.refill_per_s is None
+    ]
+    if not closed:
         return None
-    wait = (max(resets) - wall).total_seconds()
+    wait = (max(closed) - wall).total_seconds()
     return Rejected(RejectReason.QUOTA, retry_after_s=max(wait, 0.0))
+
+
+def waits_for_refill(leaf: Leaf) -> datetime | None:
+    """Return when a refilled quota lets the class go on, ``None`` if it may now."""
+    return max(
+        (node.window.opens_at() for node in leaf.path if _closed(node)), default=None
+    )
 
 
 def queue_full(leaf: Leaf, limits: Limits, expected_wait_s: float) -> Rejected | None:
@@ -38,8 +53,10 @@ def queue_full(leaf: Leaf, limits: Limits, expected_wait_s: float) -> Rejected |
             for node in path
         )
     )
-    return (
-        Rejected(RejectReason.QUEUE_FULL, retry_after_s=expected_wait_s)
-        if full
-        else None
-    )
+    if not full:
+        return None
+    return Rejected(RejectReason.QUEUE_FULL, retry_after_s=expected_wait_s)
+
+
+def _closed(node: Node) -> bool:
+    return node.window.exhausted and node.window.at_end is not QuotaEnd.DEMOTE

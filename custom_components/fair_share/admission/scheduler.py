@@ -13,14 +13,13 @@ from .accounts import Accounts
 from .entry import Entry
 from .explain import waiting_rule
 from .fairness import FairnessGauge
+from .forecast import forecast, service_s
 from .model import (
-    DEFAULT_PROFILES,
-    CostWeights,
     Decisions,
     Dispatch,
-    Limits,
     NodeSpec,
     Outcome,
+    Preemption,
     Rejected,
     Rejection,
     RejectReason,
@@ -29,43 +28,48 @@ from .model import (
     RequestRecord,
     Rule,
     ServerCapacity,
+    Settings,
     TokenCount,
     Verdict,
     Workload,
-    WorkloadProfile,
 )
-from .policies import POLICIES, Policy
+from .policies import POLICIES
+from .preemption import choose_victim
 from .quota import CLOCK_STEP_TOLERANCE
-from .refusal import queue_full, quota_used_up, too_long
-from .selection import Choice, choose, eligible_heads
-from .servers import Server
+from .refusal import queue_full, quota_used_up, too_long, waits_for_refill
+from .reserve import BackgroundReserve
+from .selection import Choice, Selector, eligible_heads
+from .servers import Blocked, Server
+from .speed import Speeds
 from .state import LedgerState
 from .status import NodeStatus, QueueStatus
 from .tree import Leaf, ShareTree
 
 _FIRST_GUESS_DURATION_S = 10.0
+_FORECAST_LENGTH = 50
 
 
 class Scheduler:
     """The queue's whole state and all its rules."""
 
     def __init__(
-        self,
-        wall: datetime,
-        *,
-        now: float = 0.0,
-        profiles: dict[Workload, WorkloadProfile] | None = None,
-        costs: CostWeights | None = None,
-        limits: Limits | None = None,
-        policy: str = "equal_tokens",
+        self, wall: datetime, *, now: float = 0.0, settings: Settings | None = None
     ) -> None:
         """Start with no members and no servers. Raises ``KeyError``: policy unknown."""
+        self._settings = settings or Settings()
         self._tree = ShareTree(wall)
         self._gauge = FairnessGauge(self._tree.root)
-        self._accounts = Accounts(self._gauge, costs or CostWeights())
-        self._profiles = profiles or DEFAULT_PROFILES
-        self._limits = limits or Limits()
-        self._policy: Policy = POLICIES[policy]
+        self._reserve = BackgroundReserve(
+            self._settings.background_share, self._settings.background_debt
+        )
+        self._accounts = Accounts(
+            self._gauge,
+            self._reserve,
+            self._background_waits,
+            self._settings.costs,
+        )
+        self._selector = Selector(self._settings, self._reserve)
+        self._speeds = Speeds()
         self._servers: dict[str, Server] = {}
         self._waiting: dict[str, Entry] = {}
         self._running: dict[str, Entry] = {}
@@ -74,10 +78,10 @@ class Scheduler:
         self._reset_nodes: list[str] = []
         self._durations: deque[float] = deque(maxlen=20)
         self._sequence = 0
-        self._last_was_overdue = False
         self._unserved_since: float | None = now
         self._windows_checked_at = wall.astimezone(UTC)
         self._next_reset = self._first_reset()
+        self.configure(self._settings)
 
     # What the household is made of
 
@@ -88,7 +92,7 @@ class Scheduler:
 
     def put_class(self, spec: RequestClass, wall: datetime) -> None:
         """Add a request class. Raises ``KeyError`` when its parent is unknown."""
-        self._tree.put_class(spec, self._profiles[spec.workload], wall)
+        self._tree.put_class(spec, self._settings.profiles[spec.workload], wall)
 
     def remove_node(self, node_id: str) -> None:
         """Remove a node with all below it; what waited there is refused."""
@@ -96,14 +100,19 @@ class Scheduler:
             self._refuse(entry, Rejected(RejectReason.CLASS_REMOVED))
         self._tree.remove(node_id)
 
-    def configure(self, *, costs: CostWeights, limits: Limits, policy: str) -> None:
-        """Change prices, limits and policy; nothing that waits or runs is lost.
+    def configure(self, settings: Settings) -> None:
+        """Change the rules; nothing that waits or runs is lost.
 
-        Raises ``KeyError`` on a policy unknown.
+        Prices hold for what starts from now on. Raises ``KeyError``: policy unknown.
         """
-        self._policy = POLICIES[policy]
-        self._accounts.costs = costs
-        self._limits = limits
+        POLICIES[settings.policy]
+        self._settings = settings
+        self._selector.settings = settings
+        self._accounts.costs = settings.costs
+        self._reserve.share = settings.background_share
+        self._reserve.most = settings.background_debt
+        for leaf in self._tree.root.leaves():
+            leaf.profile = settings.profiles[leaf.workload]
 
     def grant(self, node_id: str, tokens: int) -> None:
         """Add tokens to a node's quota for its current window. Raises ``KeyError``."""
@@ -111,9 +120,9 @@ class Scheduler:
 
     # Servers
 
-    def put_server(self, capacity: ServerCapacity) -> None:
+    def put_server(self, capacity: ServerCapacity, now: float) -> None:
         """Add a server or change its capacity, and open it for starts."""
-        server = self._servers.setdefault(capacity.server_id, Server(capacity))
+        server = self._servers.setdefault(capacity.server_id, Server(capacity, now))
         server.capacity = capacity
         server.usable = True
         self._unserved_since = None
@@ -131,6 +140,11 @@ class Scheduler:
         self._note_service(now)
         self._refuse_hopeless()
 
+    def note_exhausted(self, server_id: str, now: float) -> None:
+        """Note that an engine ran out of memory; plan with less. Unknown: ignored."""
+        if server := self._servers.get(server_id):
+            server.note_exhausted(now)
+
     # The life of a request
 
     def submit(self, request: Request, now: float, wall: datetime) -> None:
@@ -144,49 +158,29 @@ class Scheduler:
             msg = f"request id in use: {request.request_id}"
             raise ValueError(msg)
         leaf = self._tree.leaf(request.class_id)
-        self._roll_windows(wall)
+        self._pass_time(now, wall)
         self._sequence += 1
         entry = Entry(request, leaf, now, self._sequence)
         refusal = (
             too_long(entry, self._servers.values())
             or quota_used_up(leaf, wall)
-            or queue_full(leaf, self._limits, self.expected_wait_s())
+            or queue_full(leaf, self._settings.limits, self._mean_wait_s())
         )
         if refusal:
             leaf.note_rejected()
             raise refusal
-        self._waiting[request.request_id] = entry
-        self._backlogged[leaf.node_id] = leaf
-        self._tree.enqueue(entry, front=request.continues_turn)
+        self._enqueue(entry, front=request.continues_turn)
 
     def decide(self, now: float, wall: datetime) -> Decisions:
         """Start all that can start now, and refuse what lost its chance."""
-        self._roll_windows(wall)
+        self._pass_time(now, wall)
         self._refuse_exhausted(wall)
         self._refuse_impatient(now)
-        dispatches: list[Dispatch] = []
-        full: set[Server] = set()
-        while self._has_free_slot() and (
-            heads := eligible_heads(self._backlogged.values(), self._hosts)
-        ):
-            choice = choose(
-                heads,
-                policy=self._policy,
-                now=now,
-                overdue_turn=not self._last_was_overdue,
-                is_open=lambda entry: not full.issuperset(self._hosts(entry)),
-            )
-            if choice is None:
-                break
-            server = self._place(choice.entry, full)
-            if server is None:
-                # In order: nothing may overtake the chosen request on its servers.
-                full.update(self._hosts(choice.entry))
-                continue
-            dispatches.append(self._start(choice, server, now))
+        dispatches = self._start_all(now)
+        preemptions = self._preempt(now)
         rejections, self._rejections = tuple(self._rejections), []
         reset_nodes, self._reset_nodes = tuple(self._reset_nodes), []
-        return Decisions(tuple(dispatches), rejections, reset_nodes)
+        return Decisions(dispatches, preemptions, rejections, reset_nodes)
 
     def prompt_progress(self, request_id: str, *, uncached: int, cached: int) -> None:
         """Report how much of the prompt is processed by now, in tokens."""
@@ -197,36 +191,51 @@ class Scheduler:
     def output(self, request_id: str, tokens: int, now: float) -> Verdict:
         """Report further output tokens; the answer says whether to go on."""
         entry = self._running[request_id]
-        if entry.first_output_s is None:
-            entry.first_output_s = now
+        if not entry.run_output and not entry.resumed:
+            self._speeds.note_prefill(entry.prompt.uncached, now - entry.started_s)
+        entry.note_output(tokens, now)
         return self._accounts.output(entry, tokens)
 
     def settle(self, request_id: str, tokens: TokenCount, *, estimated: bool) -> None:
-        """Correct a running request's account to the server's own final count."""
+        """Correct a running request's account to the server's own count.
+
+        ``tokens`` are those since its latest start.
+        """
         entry = self._running[request_id]
         entry.estimated = estimated
         self._accounts.settle(entry, tokens)
+
+    def preempted(self, request_id: str, now: float) -> None:
+        """Note that a running request has left its server and waits to go on.
+
+        It goes to the front of its class. Raises ``KeyError`` when it does not run.
+        """
+        entry = self._running.pop(request_id)
+        self._leave_server(entry)
+        self._accounts.close(entry)
+        entry.pause(now)
+        for node in entry.path:
+            node.preemptions += 1
+        if self._tree.nodes.get(entry.leaf.node_id) is entry.leaf:
+            self._enqueue(entry, front=True, lift=False)
+        else:
+            self._end(entry, Outcome.STOPPED, now)
+            self._note_refused(entry, Rejected(RejectReason.CLASS_REMOVED))
 
     def release(self, request_id: str, outcome: Outcome, now: float) -> RequestRecord:
         """End a request in whatever state it is; its slot and memory are free.
 
         Raises ``KeyError`` when it is not here (any more).
         """
-        entry = self._waiting.get(request_id)
-        if entry is not None:
+        if entry := self._waiting.get(request_id):
             self._dequeue(entry)
+            if entry.resumed:
+                return self._end(entry, outcome, now)
             return entry.record(outcome, now)
         entry = self._running.pop(request_id)
+        self._leave_server(entry)
         self._accounts.close(entry)
-        for server in self._servers.values():
-            server.running.pop(request_id, None)
-        record = entry.record(outcome, now)
-        for node in entry.path:
-            node.note_ended(record)
-        if outcome is Outcome.FINISHED:
-            entry.leaf.predictor.observe(entry.counted.output)
-            self._durations.append(now - entry.started_s)
-        return record
+        return self._end(entry, outcome, now)
 
     def close(self) -> None:
         """Refuse all that waits."""
@@ -244,8 +253,13 @@ class Scheduler:
         return min(ends, default=None)
 
     def next_reset(self) -> datetime:
-        """Return when the first quota window ends, in UTC."""
-        return self._next_reset
+        """Return when the first quota window ends or a quota is refilled, in UTC."""
+        refills = [
+            refill
+            for leaf in self._backlogged.values()
+            if (refill := waits_for_refill(leaf)) is not None
+        ]
+        return min([self._next_reset, *refills])
 
     def has_class(self, class_id: str) -> bool:
         """Return whether the request class exists."""
@@ -255,24 +269,52 @@ class Scheduler:
         """Return the ids from the household down to a node. Raises ``KeyError``."""
         return tuple(node.node_id for node in self._tree.nodes[class_id].path)
 
-    def expected_wait_s(self) -> float:
-        """Return a rough time after which one more request would get its turn."""
-        slots = sum(
-            server.capacity.slots for server in self._servers.values() if server.usable
+    def expected_wait_s(self, class_id: str, now: float) -> float:
+        """Return in about how many seconds a new request of a class would start.
+
+        0 if it could start at once. Raises ``KeyError``.
+        """
+        leaf = self._tree.leaf(class_id)
+        probe = Entry(Request("", class_id, 1, 1), leaf, now, self._sequence + 1)
+        if self._free_slots() > 0 and not self._waiting:
+            return 0.0
+        band = probe.effective_band(now)
+        ahead = sum(
+            service_s(entry, self._speeds)
+            for entry in self._waiting.values()
+            if entry.effective_band(now) <= band
         )
-        known = self._durations
-        duration = sum(known) / len(known) if known else _FIRST_GUESS_DURATION_S
-        return duration * (self._tree.root.waiting + 1) / max(slots, 1)
+        soonest = min(
+            (
+                self._speeds.decode_s(entry.expected_left())
+                for entry in self._running.values()
+            ),
+            default=0.0,
+        )
+        return soonest + ahead / max(self._slots(), 1)
 
     def node_status(self, node_id: str) -> NodeStatus:
         """Return a snapshot of one account. Raises ``KeyError``."""
         return self._tree.nodes[node_id].status()
 
     def status(self, now: float) -> QueueStatus:
-        """Return a snapshot of the whole queue."""
+        """Return a snapshot of the whole queue, with a forecast of the next starts."""
         servers = self._servers.values()
+        starts = {
+            start.entry: start
+            for start in forecast(
+                self._backlogged.values(),
+                self._running.values(),
+                free_slots=self._free_slots(),
+                selector=self._selector,
+                speeds=self._speeds,
+                costs=self._settings.costs,
+                now=now,
+                most=_FORECAST_LENGTH,
+            )
+        }
         waiting = [
-            entry.status(now, waiting_rule(entry, servers))
+            entry.status(now, waiting_rule(entry, servers), starts.get(entry))
             for entry in self._waiting.values()
         ]
         running = [
@@ -287,6 +329,8 @@ class Scheduler:
             servers=tuple(server.status() for server in servers),
             fairness_gap=self._gauge.gap,
             fairness_bound=self._gauge.bound,
+            recomputed=self._accounts.recomputed,
+            background_owed=self._reserve.owed,
         )
 
     def export_state(self) -> LedgerState:
@@ -297,27 +341,42 @@ class Scheduler:
         """Take accounts over from before a restart."""
         self._tree.restore(state.nodes)
 
-    # Inside
+    # Starts
 
-    def _has_free_slot(self) -> bool:
-        return any(
-            server.usable and server.free_slots() > 0
-            for server in self._servers.values()
-        )
-
-    def _hosts(self, entry: Entry) -> list[Server]:
-        return [
-            server
-            for server in self._servers.values()
-            if server.usable and server.holds(entry.request)
-        ]
+    def _start_all(self, now: float) -> tuple[Dispatch, ...]:
+        dispatches: list[Dispatch] = []
+        full: set[Server] = set()
+        passed_over: set[Entry] = set()
+        while self._free_slots() > 0 and (
+            heads := eligible_heads(self._backlogged.values(), self._hosts)
+        ):
+            choice = self._selector.choose(
+                heads,
+                now=now,
+                speeds=self._speeds,
+                is_open=lambda entry: (
+                    entry not in passed_over and not full.issuperset(self._hosts(entry))
+                ),
+            )
+            if choice is None:
+                break
+            server = self._place(choice.entry, full)
+            if server is None:
+                passed_over.add(choice.entry)
+                full.update(self._note_obstacles(choice.entry, now))
+                continue
+            dispatches.append(self._start(choice, server, now))
+        return tuple(dispatches)
 
     def _place(self, entry: Entry, full: set[Server]) -> Server | None:
         """Return where it starts: where its prefix is, else where most is free."""
+        cost = entry.expected_cost(self._settings.costs)
         fitting = [
             server
             for server in self._hosts(entry)
-            if server not in full and server.obstacle(entry) is None
+            if server not in full
+            and server.obstacle(entry) is None
+            and server.may_overtake(entry, cost)
         ]
         preferred = entry.request.preferred_server
         return max(
@@ -329,16 +388,36 @@ class Scheduler:
             default=None,
         )
 
+    def _note_obstacles(self, entry: Entry, now: float) -> set[Server]:
+        """Return the servers on which nothing more can start in this round.
+
+        Where the request waits for memory, others may overtake it while their costs
+        add up to no more than its own or the household's setting; then only it may
+        start there.
+        """
+        full: set[Server] = set()
+        allowance = max(
+            entry.expected_cost(self._settings.costs), self._settings.bypass
+        )
+        for server in self._hosts(entry):
+            obstacle = server.obstacle(entry)
+            if obstacle is Rule.NO_SLOT:
+                full.add(server)
+            elif obstacle is Rule.NO_KV:
+                server.block(Blocked(entry, now, allowance))
+        return full
+
     def _start(self, choice: Choice, server: Server, now: float) -> Dispatch:
         entry = choice.entry
+        cost = entry.expected_cost(self._settings.costs)
+        overtakes = server.overtake(entry, cost)
         self._tree.advance(entry.leaf.path)
         self._dequeue(entry)
         self._running[entry.request.request_id] = entry
-        self._last_was_overdue = choice.rule is Rule.OVERDUE
+        self._selector.started(choice)
         dispatch = entry.start(
-            server_id=server.capacity.server_id,
-            output_bound=server.output_bound(entry.request),
-            rule=choice.rule,
+            server,
+            rule=Rule.BYPASS if overtakes else choice.rule,
             urgent=choice.urgent,
             costs=self._accounts.costs,
             now=now,
@@ -346,19 +425,128 @@ class Scheduler:
         server.running[entry.request.request_id] = entry
         for node in entry.path:
             node.running += 1
+            if not entry.resumed:
+                node.note_started(dispatch.waited_s)
         in_flight = sum(running.worst_cost() for running in self._running.values())
         self._gauge.started(entry, in_flight)
         self._accounts.open(entry)
         return dispatch
+
+    def _preempt(self, now: float) -> tuple[Preemption, ...]:
+        """Interrupt at most one answer on each server, for whoever is next there."""
+        rules = self._settings.preemption
+        if rules is None or not self._waiting:
+            return ()
+        preemptions: list[Preemption] = []
+        for server in self._servers.values():
+            if any(entry.preempting for entry in server.running.values()):
+                continue
+            head = self._next_on(server, now, rules.freeze_s)
+            if head is None:
+                continue
+            victim = choose_victim(
+                head,
+                server.running.values(),
+                rules=rules,
+                among_equals=self._settings.policy == "equal_tokens",
+                now=now,
+            )
+            if victim is not None:
+                victim.preempting = True
+                preemptions.append(
+                    Preemption(victim.request.request_id, head.request.request_id)
+                )
+        return tuple(preemptions)
+
+    def _next_on(self, server: Server, now: float, freeze_s: float) -> Entry | None:
+        """Return who would start on a full or long frozen server if it had room."""
+        if not server.usable:
+            return None
+        blocked = server.blocked
+        if blocked is not None and now - blocked.since_s >= freeze_s:
+            return blocked.entry
+        if server.free_slots() > 0:
+            return None
+        choice = self._selector.choose(
+            eligible_heads(self._backlogged.values(), self._hosts),
+            now=now,
+            speeds=self._speeds,
+            is_open=lambda entry: server in self._hosts(entry),
+        )
+        return None if choice is None else choice.entry
+
+    # Inside
+
+    def _hosts(self, entry: Entry) -> list[Server]:
+        return [
+            server
+            for server in self._servers.values()
+            if server.usable and server.holds(entry.request)
+        ]
+
+    def _slots(self) -> int:
+        return sum(
+            server.capacity.slots for server in self._servers.values() if server.usable
+        )
+
+    def _free_slots(self) -> int:
+        return sum(
+            max(server.free_slots(), 0)
+            for server in self._servers.values()
+            if server.usable
+        )
+
+    def _background_waits(self) -> bool:
+        return any(
+            leaf.workload is Workload.BACKGROUND for leaf in self._backlogged.values()
+        )
+
+    def _mean_wait_s(self) -> float:
+        """Return a rough time after which one more request would get its turn."""
+        known = self._durations
+        duration = sum(known) / len(known) if known else _FIRST_GUESS_DURATION_S
+        return duration * (self._tree.root.waiting + 1) / max(self._slots(), 1)
+
+    def _enqueue(self, entry: Entry, *, front: bool, lift: bool = True) -> None:
+        self._waiting[entry.request.request_id] = entry
+        self._backlogged[entry.leaf.node_id] = entry.leaf
+        self._tree.enqueue(entry, front=front, lift=lift)
 
     def _dequeue(self, entry: Entry) -> None:
         del self._waiting[entry.request.request_id]
         self._tree.dequeue(entry)
         if not entry.leaf.queue:
             del self._backlogged[entry.leaf.node_id]
+        for server in self._servers.values():
+            server.unblock(entry)
+
+    def _leave_server(self, entry: Entry) -> None:
+        assert entry.server is not None  # noqa: S101 - only asked of running requests
+        entry.server.running.pop(entry.request.request_id)
+        for node in entry.path:
+            node.running -= 1
+
+    def _end(self, entry: Entry, outcome: Outcome, now: float) -> RequestRecord:
+        record = entry.record(outcome, now)
+        in_time = entry.in_time(outcome, now)
+        for node in entry.path:
+            node.note_ended(record, in_time=in_time)
+        if outcome is Outcome.FINISHED:
+            entry.leaf.predictor.observe(entry.counted.output)
+            self._durations.append(now - entry.started_s)
+            if entry.first_output_s is not None and not entry.resumed:
+                self._speeds.note_decode(
+                    entry.counted.output, now - entry.first_output_s
+                )
+        return record
+
+    # Refusals
 
     def _refuse(self, entry: Entry, error: Rejected) -> None:
         self._dequeue(entry)
+        self._note_refused(entry, error)
+
+    def _note_refused(self, entry: Entry, error: Rejected) -> None:
         entry.leaf.note_rejected()
         self._rejections.append(Rejection(entry.request.request_id, error))
 
@@ -381,17 +569,22 @@ class Scheduler:
             if entry.patience_ends_s(since) <= now:
                 self._refuse(entry, Rejected(RejectReason.NO_SERVER))
 
+    # Time
+
     def _note_service(self, now: float) -> None:
         if any(server.usable for server in self._servers.values()):
             self._unserved_since = None
         elif self._unserved_since is None:
             self._unserved_since = now
 
-    def _roll_windows(self, wall: datetime) -> None:
-        """Begin the windows that are due."""
+    def _pass_time(self, now: float, wall: datetime) -> None:
+        """Plan with more memory after quiet minutes; begin windows that are due."""
+        for server in self._servers.values():
+            server.note_time(now)
         moment = wall.astimezone(UTC)
         checked = self._windows_checked_at
         if checked - CLOCK_STEP_TOLERANCE <= moment < self._next_reset:
+            self._tree.refill(wall)
             return
         self._windows_checked_at = moment
         self._reset_nodes += [

@@ -1,12 +1,19 @@
-"""Which waiting request is next: overdue first, then by urgency, then by policy."""
+"""Which waiting request is next.
+
+Background work that is owed its reserved share, then overdue requests, then by
+urgency, then by policy down the tree.
+"""
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from .entry import Entry
-from .model import Rule
-from .policies import Policy
+from .model import Rule, Settings, Workload
+from .policies import POLICIES, Contender, pick
+from .refusal import waits_for_refill
+from .reserve import BackgroundReserve
 from .servers import Server
+from .speed import Speeds
 from .tree import Leaf, Node
 
 
@@ -24,16 +31,18 @@ def eligible_heads(
 ) -> list[Entry]:
     """Return the heads that may compete for the next start.
 
-    Not those under a node at its own limit of running requests, nor those that no
-    reachable server could hold (``hosts`` names those). To be held back in this way is
-    like being away: a node that competes again is lifted to the virtual time of its
-    parent.
+    Not those under a node at its own limit of running requests or that waits for its
+    quota, nor those that no reachable server could hold (``hosts`` names those). To be
+    held back in this way is like being away: a node that competes again is lifted to
+    the virtual time of its parent.
     """
     waiting = list(leaves)
     heads = [
         leaf.head()
         for leaf in waiting
-        if not any(node.at_capacity() for node in leaf.path) and hosts(leaf.head())
+        if not any(node.at_capacity() for node in leaf.path)
+        and waits_for_refill(leaf) is None
+        and hosts(leaf.head())
     ]
     competing = {node for head in heads for node in head.leaf.path}
     for leaf in waiting:
@@ -45,48 +54,77 @@ def eligible_heads(
     return heads
 
 
-def choose(
-    heads: list[Entry],
-    *,
-    policy: Policy,
-    now: float,
-    overdue_turn: bool,
-    is_open: Callable[[Entry], bool],
-) -> Choice | None:
-    """Return the request that is next among ``heads``, or ``None``.
+class Selector:
+    """The order in which heads start, under the settings of the household."""
 
-    ``is_open`` tells whether a server that could take the request still accepts
-    starts in this round. Overdue requests come first, by deadline, but only on their
-    turn (every second start), so that a long tail of late work can't hold up
-    everything else. Then the most urgent band after ageing, and inside it the
-    policy's choice down the tree.
-    """
-    open_heads = [head for head in heads if is_open(head)]
-    if not open_heads:
-        return None
-    if overdue_turn:
-        late = [head for head in open_heads if head.overdue_at_s() <= now]
-        if late:
-            entry = min(late, key=lambda head: (head.overdue_at_s(), head.sequence))
-            return Choice(entry, Rule.OVERDUE, urgent=len(heads) > 1)
-    band = min(head.effective_band(now) for head in open_heads)
-    compared = [head for head in open_heads if head.effective_band(now) == band]
-    urgent = len(compared) < len(heads)
-    rule = Rule.BAND if urgent and len(compared) == 1 else Rule.LEAST_SERVED
-    return Choice(_descend(compared, policy), rule, urgent)
+    def __init__(self, settings: Settings, reserve: BackgroundReserve) -> None:
+        """Choose by these rules; ``settings`` may be replaced at any time."""
+        self.settings = settings
+        self._reserve = reserve
+        self._last_was_overdue = False
+
+    def choose(
+        self,
+        heads: list[Entry],
+        *,
+        now: float,
+        speeds: Speeds,
+        is_open: Callable[[Entry], bool],
+    ) -> Choice | None:
+        """Return the request that is next among ``heads``, or ``None``.
+
+        ``is_open`` tells whether a server that could take the request still accepts
+        starts in this round. Overdue requests come by deadline, but only on every
+        second start, so that a long tail of late work can't hold up everything else.
+        """
+        open_heads = [head for head in heads if is_open(head)]
+        if not open_heads:
+            return None
+        several = len(heads) > 1
+        if owed := self._owed(open_heads, now, speeds):
+            return Choice(owed, Rule.RESERVED_SHARE, urgent=several)
+        if not self._last_was_overdue and (late := _most_overdue(open_heads, now)):
+            return Choice(late, Rule.OVERDUE, urgent=several)
+        bands = [head.effective_band(now) for head in open_heads]
+        band = min(bands)
+        compared = [
+            head for head, its in zip(open_heads, bands, strict=True) if its == band
+        ]
+        urgent = len(compared) < len(heads)
+        rule = Rule.BAND if urgent and len(compared) == 1 else Rule.POLICY
+        return Choice(self._descend(compared, now, speeds), rule, urgent)
+
+    def started(self, choice: Choice) -> None:
+        """Note that a choice has started."""
+        self._last_was_overdue = choice.rule is Rule.OVERDUE
+
+    def _owed(self, heads: list[Entry], now: float, speeds: Speeds) -> Entry | None:
+        background = [
+            head for head in heads if head.leaf.workload is Workload.BACKGROUND
+        ]
+        if not background or len(background) == len(heads):
+            return None
+        head = self._descend(background, now, speeds)
+        cost = head.expected_cost(self.settings.costs)
+        return head if self._reserve.covers(cost) else None
+
+    def _descend(self, heads: list[Entry], now: float, speeds: Speeds) -> Entry:
+        """Follow the policy from the household down to one class."""
+        policy = POLICIES[self.settings.policy]
+        depth = 1
+        while len(heads) > 1:
+            below: dict[Node, list[Entry]] = {}
+            for head in heads:
+                below.setdefault(head.leaf.path[depth], []).append(head)
+            if len(below) > 1:
+                contenders = [Contender(node, its) for node, its in below.items()]
+                heads = below[pick(policy, contenders, now, speeds).node]
+            depth += 1
+        return heads[0]
 
 
-def _descend(heads: list[Entry], policy: Policy) -> Entry:
-    """Follow the policy from the household down to one class."""
-    paths = [(head.leaf.path, head) for head in heads]
-    depth = 1
-    while len(paths) > 1:
-        best = min(_rank(path[depth], head, policy) for path, head in paths)
-        paths = [pair for pair in paths if pair[0][depth].node_id == best[2]]
-        depth += 1
-    return paths[0][1]
-
-
-def _rank(node: Node, head: Entry, policy: Policy) -> tuple[float, int, str]:
-    """Order siblings by the policy; ties go to the older request, then by id."""
-    return policy.rank(node), head.sequence, node.node_id
+def _most_overdue(heads: list[Entry], now: float) -> Entry | None:
+    late = [head for head in heads if head.overdue_at_s() <= now]
+    return min(
+        late, key=lambda head: (head.overdue_at_s(), head.sequence), default=None
+    )

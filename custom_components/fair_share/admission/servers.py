@@ -1,5 +1,7 @@
 """What runs on each server, and whether one more request fits there."""
 
+from dataclasses import dataclass
+
 from .entry import Entry
 from .kv import POOL_SAFETY, Growth, peak_tokens
 from .model import Request, Rule, ServerCapacity
@@ -9,21 +11,62 @@ MIN_OUTPUT_TOKENS = 16
 """A request is only started where at least so much of an answer has room."""
 
 
-class Server:
-    """One server: its capacity and the requests that run on it."""
+_LEAST_P90_LEFT = 8
+"""An answer that is longer than nine of ten is still given this many tokens more."""
 
-    def __init__(self, capacity: ServerCapacity) -> None:
+_AFTER_EXHAUSTION = 0.9
+_PER_QUIET_MINUTE = 0.01
+_MOST_COMMITMENT = 1.0
+
+
+@dataclass(slots=True)
+class Blocked:
+    """A request that was chosen but waits for memory.
+
+    ``allowance`` is how much cost, in weighted tokens, may still overtake it.
+    """
+
+    entry: Entry
+    since_s: float
+    allowance: float
+
+
+class Server:
+    """One server: its capacity and the requests that run on it.
+
+    ``commitment`` is the part of a shared pool that is planned with. Where the engine
+    makes room by itself it is found by trial: a tenth less whenever the engine had to,
+    one point more for each quiet minute.
+    """
+
+    def __init__(self, capacity: ServerCapacity, now: float) -> None:
         """Start with nothing running."""
         self.capacity = capacity
         self.usable = True
         self.running: dict[str, Entry] = {}
+        self.blocked: Blocked | None = None
+        self.commitment = POOL_SAFETY
+        self._quiet_since_s = now
+
+    def note_exhausted(self, now: float) -> None:
+        """Note that the engine ran out of memory and made room by itself."""
+        self.commitment *= _AFTER_EXHAUSTION
+        self._quiet_since_s = now
+
+    def note_time(self, now: float) -> None:
+        """Plan with more again after quiet minutes."""
+        minutes = int((now - self._quiet_since_s) // 60)
+        if self.capacity.survives_exhaustion and minutes > 0:
+            grown = self.commitment + minutes * _PER_QUIET_MINUTE
+            self.commitment = min(_MOST_COMMITMENT, grown)
+            self._quiet_since_s += minutes * 60
 
     def room_tokens(self) -> int:
         """Return how long one sequence, prompt and output, can be at most."""
         pool = self.capacity.kv_tokens
         if pool is None:
             return self.capacity.context_tokens
-        planned = int(pool * POOL_SAFETY) - self.capacity.block_tokens + 1
+        planned = int(pool * self.commitment) - self.capacity.block_tokens + 1
         return min(self.capacity.context_tokens, planned)
 
     def allowed_for(self, request: Request) -> bool:
@@ -38,7 +81,7 @@ class Server:
         return request.prompt_tokens + output <= self.room_tokens()
 
     def output_bound(self, request: Request) -> int:
-        """Return the output tokens that the request may have here."""
+        """Return the output tokens that the request may have here in all."""
         return min(
             request.max_output_tokens, self.room_tokens() - request.prompt_tokens
         )
@@ -54,12 +97,32 @@ class Server:
         pool = self.capacity.kv_tokens
         if pool is None or not self.running:
             return None
-        newcomer = Growth(
-            entry.request.prompt_tokens,
-            self._left(entry, self.output_bound(entry.request), 0),
-        )
+        newcomer = self._growth(entry, self.output_bound(entry.request))
         peak = peak_tokens([*self._growths(), newcomer], self.capacity.block_tokens)
-        return None if peak <= pool * POOL_SAFETY else Rule.NO_KV
+        return None if peak <= pool * self.commitment else Rule.NO_KV
+
+    def block(self, blocked: Blocked) -> None:
+        """Note who waits for memory here, unless somebody does already."""
+        if self.blocked is None:
+            self.blocked = blocked
+
+    def unblock(self, entry: Entry) -> None:
+        """Note that a request does not wait any more."""
+        if self.blocked is not None and self.blocked.entry is entry:
+            self.blocked = None
+
+    def may_overtake(self, entry: Entry, cost: float) -> bool:
+        """Whether the request may start although another one waits for memory."""
+        blocked = self.blocked
+        return blocked is None or blocked.entry is entry or cost <= blocked.allowance
+
+    def overtake(self, entry: Entry, cost: float) -> bool:
+        """Note a start; return whether it overtook one that waits for memory."""
+        blocked = self.blocked
+        if blocked is None or blocked.entry is entry:
+            return False
+        blocked.allowance -= cost
+        return True
 
     def committed_tokens(self) -> int:
         """Return the most tokens that the running requests will hold together."""
@@ -79,16 +142,16 @@ class Server:
 
     def _growths(self) -> list[Growth]:
         return [
-            Growth(
-                entry.prompt.prompt + entry.counted.output,
-                self._left(entry, entry.output_bound, entry.counted.output),
-            )
-            for entry in self.running.values()
+            self._growth(entry, entry.output_bound) for entry in self.running.values()
         ]
 
-    def _left(self, entry: Entry, output_bound: int, output: int) -> int:
+    def _growth(self, entry: Entry, output_bound: int) -> Growth:
+        output = entry.counted.output
+        held = max(entry.request.prompt_tokens, entry.prompt.prompt) + output
+        left = output_bound - output
         # An engine that loses its streams when the pool is full must never be
         # planned with a guess; one that makes room by itself may be.
         if self.capacity.survives_exhaustion:
-            output_bound = entry.leaf.predictor.p90(output_bound)
-        return max(output_bound - output, 0)
+            likely = entry.leaf.predictor.p90(output_bound) - output
+            left = min(left, max(likely, _LEAST_P90_LEFT))
+        return Growth(held, max(left, 0))

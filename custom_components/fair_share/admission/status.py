@@ -67,7 +67,12 @@ class ServerStatus:
 
 @dataclass(frozen=True, slots=True)
 class RequestStatus:
-    """One waiting or running request, and the rule because of which it waits."""
+    """One waiting or running request.
+
+    ``rule`` is why it started, or why it still waits. For the next few that wait,
+    ``ahead`` counts those that would start before it as things are, and
+    ``starts_in_s`` is when, about; ``None`` otherwise.
+    """
 
     request_id: str
     class_id: str
@@ -77,6 +82,9 @@ class RequestStatus:
     prompt_tokens: int
     output_tokens: int
     rule: Rule
+    ahead: int | None = None
+    starts_in_s: float | None = None
+    preemptions: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +93,9 @@ class QueueStatus:
 
     ``fairness_gap`` is the largest lead, in weighted tokens per weight, that one
     member had over another while both were waiting; ``fairness_bound`` is what it
-    may be at most under the current policy.
+    may be at most under equal tokens. ``recomputed`` are prompt tokens that were read
+    once more after interruptions, charged to nobody. ``background_owed`` is what the
+    reserved share owes to background work, in weighted tokens.
     """
 
     waiting: int
@@ -94,3 +104,5 @@ class QueueStatus:
     servers: tuple[ServerStatus, ...]
     fairness_gap: float
     fairness_bound: float
+    recomputed: TokenCount
+    background_owed: float

@@ -9,7 +9,7 @@ waiting is lifted to it, so that nobody saves up a right to service by being awa
 queueing). A counter is never lowered by being idle: pausing pays no debt.
 """
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
@@ -18,6 +18,7 @@ from .model import (
     ROOT_ID,
     Caps,
     NodeSpec,
+    QuotaEnd,
     RequestClass,
     RequestRecord,
     TokenCount,
@@ -28,6 +29,9 @@ from .predict import OutputPredictor
 from .quota import WindowAccount
 from .state import NodeState
 from .status import NodeStatus
+
+_LATEST = 20
+"""So many of the latest requests count for waiting times and answers in time."""
 
 
 class Node:
@@ -68,6 +72,8 @@ class Node:
         self.rejected = 0
         self.preemptions = 0
         self.last: RequestRecord | None = None
+        self.mean_wait_s = 0.0
+        self._in_time: deque[bool] = deque(maxlen=_LATEST)
 
     @property
     def tokens(self) -> TokenCount:
@@ -109,11 +115,27 @@ class Node:
         for node in self.path:
             node.rejected += 1
 
-    def note_ended(self, record: RequestRecord) -> None:
-        """Count a request that ran here and has ended."""
-        self.running -= 1
+    def note_started(self, waited_s: float) -> None:
+        """Count a request that starts to run here for the first time."""
+        self.mean_wait_s += (waited_s - self.mean_wait_s) * 2 / (_LATEST + 1)
+
+    def note_ended(self, record: RequestRecord, *, in_time: bool | None) -> None:
+        """Count a request that ran here and has ended.
+
+        ``in_time`` tells whether a whole answer was ready before its deadline.
+        """
         self.requests += 1
         self.last = record
+        if in_time is not None:
+            self._in_time.append(in_time)
+
+    def on_time_rate(self) -> float:
+        """Return the smoothed part of the latest answers that were ready in time."""
+        return (sum(self._in_time) + 1) / (len(self._in_time) + 2)
+
+    def demotes(self) -> bool:
+        """Whether a used-up quota here turns what runs into background work."""
+        return self.window.at_end is QuotaEnd.DEMOTE and self.window.exhausted
 
     def status(self) -> NodeStatus:
         """Return a snapshot."""
@@ -260,6 +282,12 @@ class ShareTree:
         del node.parent.children[node_id]
         self._forget(node)
 
+    def refill(self, wall: datetime) -> None:
+        """Let time refill the quotas that are refilled steadily."""
+        for node in self.nodes.values():
+            if node.window.refill_per_s is not None:
+                node.window.roll(wall)
+
     def states(self) -> tuple[NodeState, ...]:
         """Return all accounts, also those whose node has not come back yet."""
         known = (node.state() for node in self.nodes.values())
@@ -273,11 +301,15 @@ class ShareTree:
             else:
                 self._remembered[state.node_id] = state
 
-    def enqueue(self, entry: Entry, *, front: bool = False) -> None:
-        """Put a request into its class and lift every node that comes back."""
+    def enqueue(self, entry: Entry, *, front: bool = False, lift: bool = True) -> None:
+        """Put a request into its class and lift every node that comes back.
+
+        A request that was interrupted comes back without a lift: its class never
+        stopped wanting service.
+        """
         leaf = entry.leaf
         for node in leaf.path:
-            if node.waiting == 0:
+            if node.waiting == 0 and lift:
                 node.lift()
             node.waiting += 1
         leaf.queue[entry.request.request_id] = entry

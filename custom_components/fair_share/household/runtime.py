@@ -11,6 +11,7 @@ from ..admission.model import (
     CostWeights,
     Limits,
     RequestRecord,
+    Settings,
 )
 from ..admission.queue import AdmissionQueue
 from ..admission.scheduler import Scheduler
@@ -122,16 +123,18 @@ class Household:
         options = self.entry.options
         defaults = CostWeights()
         self.queue.configure(
-            costs=CostWeights(
-                options.get(CONF_COST_UNCACHED, defaults.uncached_prompt),
-                options.get(CONF_COST_CACHED, defaults.cached_prompt),
-                options.get(CONF_COST_OUTPUT, defaults.output),
-            ),
-            limits=Limits(
-                options.get(CONF_QUEUE_LIMIT, DEFAULT_QUEUE_LIMIT),
-                options.get(CONF_QUEUE_LIMIT_CLASS, DEFAULT_QUEUE_LIMIT_CLASS),
-            ),
-            policy=options.get(CONF_POLICY, DEFAULT_POLICY),
+            Settings(
+                costs=CostWeights(
+                    options.get(CONF_COST_UNCACHED, defaults.uncached_prompt),
+                    options.get(CONF_COST_CACHED, defaults.cached_prompt),
+                    options.get(CONF_COST_OUTPUT, defaults.output),
+                ),
+                limits=Limits(
+                    options.get(CONF_QUEUE_LIMIT, DEFAULT_QUEUE_LIMIT),
+                    options.get(CONF_QUEUE_LIMIT_CLASS, DEFAULT_QUEUE_LIMIT_CLASS),
+                ),
+                policy=options.get(CONF_POLICY, DEFAULT_POLICY),
+            )
         )
 
     def _touch(self, node_ids: Iterable[str]) -> None:

@@ -1,0 +1,65 @@
+"""Whom to interrupt for a waiting request, if anybody."""
+
+from collections.abc import Iterable
+
+from .entry import Entry
+from .model import PreemptionRules
+
+
+def choose_victim(
+    head: Entry,
+    running: Iterable[Entry],
+    *,
+    rules: PreemptionRules,
+    among_equals: bool,
+    now: float,
+) -> Entry | None:
+    """Return the running request that should make room for ``head``, or ``None``.
+
+    It has to be writing (a prompt that is being read can't be left at once), to have
+    run a little, not to be nearly done, and not to have been interrupted too often.
+    Its band after ageing has to be more patient than the head's or, between equals and
+    only with ``among_equals``, its side of the tree has to be ahead of the head's by
+    more than the threshold.
+    Among those: the most patient, then whose side is furthest ahead, then whose
+    listener has the most left to take in, then the cheapest to read again, then the
+    newest.
+    """
+    band = head.effective_band(now)
+    best: Entry | None = None
+    best_rank: tuple[float, ...] = ()
+    for victim in running:
+        if not _may_be_interrupted(victim, rules, now):
+            continue
+        its_band, lead = victim.effective_band(now), _lead(victim, head)
+        ahead = among_equals and its_band == band and lead > rules.threshold
+        rank = (its_band, lead, *_gentleness(victim, now))
+        if (its_band > band or ahead) and rank > best_rank:
+            best, best_rank = victim, rank
+    return best
+
+
+def _may_be_interrupted(victim: Entry, rules: PreemptionRules, now: float) -> bool:
+    paused_too_long = victim.paused_s >= victim.leaf.profile.max_pause_s
+    return (
+        victim.request.preemptible
+        and victim.leaf.profile.preemptible
+        and not victim.preempting
+        and victim.run_output >= rules.min_run_tokens
+        and victim.expected_left() > rules.nearly_done_tokens
+        and victim.preemptions < rules.most_per_request
+        and not (paused_too_long and victim.playback_slack_s(now) <= 0)
+    )
+
+
+def _lead(victim: Entry, head: Entry) -> float:
+    """Return how far the victim's side is ahead where their paths part."""
+    for ours, theirs in zip(victim.path, head.leaf.path, strict=False):
+        if ours is not theirs:
+            return ours.counter - theirs.counter
+    return 0.0
+
+
+def _gentleness(victim: Entry, now: float) -> tuple[float, float, float]:
+    recompute = victim.request.prompt_tokens + victim.counted.output
+    return victim.playback_slack_s(now), -recompute, victim.started_s

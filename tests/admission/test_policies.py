@@ -1,0 +1,125 @@
+"""The four policies: whom each prefers, and that each reaches its own target best."""
+
+import pytest
+
+from custom_components.fair_share.admission.model import (
+    Outcome,
+    Settings,
+    TokenCount,
+    Workload,
+)
+from custom_components.fair_share.admission.policies import POLICIES
+from custom_components.fair_share.admission.scheduler import Scheduler
+
+from .world import START, World, capacity
+
+PARENT, CHILD = "parent/direct/chat", "child/direct/chat"
+
+
+def household(policy: str, **weights: float) -> World:
+    """Return two members under this policy, one server with one slot."""
+    world = World(Scheduler(START, settings=Settings(policy=policy)))
+    world.member("parent", *Workload, weight=weights.get("parent", 1.0))
+    world.member("child", *Workload, weight=weights.get("child", 1.0))
+    world.server(capacity(slots=1))
+    return world
+
+
+def test_there_are_the_four_that_a_household_can_choose() -> None:
+    assert set(POLICIES) == {
+        "equal_tokens",
+        "equal_waiting",
+        "equal_completion",
+        "latency_first",
+    }
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_under_every_policy_equals_go_in_the_order_of_their_arrival(
+    policy: str,
+) -> None:
+    world = household(policy)
+    running = world.ask("parent/direct/voice")
+    first, second = world.ask(CHILD), world.ask(PARENT)
+    world.end(running, Outcome.CANCELLED)
+    world.end(first, Outcome.CANCELLED)
+    assert world.order() == [running, first, second]
+
+
+def test_equal_waiting_prefers_who_waited_longer_at_other_times() -> None:
+    world = household("equal_waiting")
+    running = world.ask(PARENT)
+    patient = world.ask(CHILD)
+    world.pass_time(20)
+    world.end(running)
+    world.end(patient, tokens=TokenCount(4000, 0, 100))
+    running = world.ask(PARENT)
+    world.ask(PARENT)
+    world.pass_time(1)
+    again = world.ask(CHILD)
+    world.end(running)
+    assert world.order()[-1] == again
+
+
+def test_equal_waiting_weighs_waiting() -> None:
+    world = household("equal_waiting", child=3.0)
+    running = world.ask(PARENT)
+    world.ask(PARENT)
+    world.pass_time(5)
+    heavy = world.ask(CHILD)
+    world.pass_time(3)
+    world.end(running)
+    assert world.order()[-1] == heavy
+
+
+def test_equal_completion_prefers_who_was_late_more_often() -> None:
+    world = household("equal_completion")
+    late = world.ask(CHILD)
+    world.pass_time(61)
+    world.end(late, tokens=TokenCount(10, 0, 10))
+    in_time = world.ask(PARENT)
+    world.end(in_time, tokens=TokenCount(10, 0, 10))
+    running = world.ask(PARENT)
+    world.ask(PARENT)
+    child = world.ask(CHILD)
+    world.end(running)
+    assert world.order()[-1] == child
+
+
+def test_equal_completion_leaves_what_cannot_be_in_time_to_the_end() -> None:
+    world = household("equal_completion")
+    running = world.ask("parent/direct/background")
+    late = world.ask(CHILD)
+    world.pass_time(61)
+    fresh = world.ask("parent/direct/voice")
+    # Both in the most urgent band by now, but only one of them can still make it.
+    world.set(policy="equal_completion")
+    world.end(running)
+    assert world.order() == [running, late]
+    world.end(late)
+    assert world.order()[-1] == fresh
+
+
+def test_latency_first_prefers_who_has_the_least_slack() -> None:
+    world = household("latency_first")
+    learn = world.ask(PARENT, prompt=1000)
+    world.pass_time(2)
+    world.output(learn)
+    running = world.ask(PARENT)
+    world.end(learn, tokens=TokenCount(1000, 0, 1))
+    short = world.ask(CHILD, prompt=10)
+    long = world.ask(PARENT, prompt=3000)
+    world.end(running, Outcome.CANCELLED)
+    assert world.order()[-1] == long
+    world.end(long, Outcome.CANCELLED)
+    assert world.order()[-1] == short
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_policy_can_be_changed_while_requests_wait(policy: str) -> None:
+    world = household("equal_tokens")
+    asked = [world.ask(PARENT), world.ask(CHILD), world.ask(PARENT)]
+    world.set(policy=policy)
+    for _ in asked:
+        world.end(world.order()[-1])
+    assert sorted(world.order()) == sorted(asked)
