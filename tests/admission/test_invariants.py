@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -22,13 +23,16 @@ from custom_components.fair_share.admission.kv import POOL_SAFETY
 from custom_components.fair_share.admission.model import (
     CostWeights,
     Outcome,
+    PreemptionRules,
     QuotaSpec,
     Rejected,
     RequestRecord,
+    Settings,
     TokenCount,
     Verdict,
     Workload,
 )
+from custom_components.fair_share.admission.policies import POLICIES
 from custom_components.fair_share.admission.quota import QUOTA_CHUNK_TOKENS
 
 from .world import World, capacity
@@ -38,6 +42,7 @@ SOURCES = ("phone", "tablet")
 COSTS = CostWeights()
 TOLERANCE = 1e-6
 QUOTA = 3000
+MOST_PREEMPTIONS = 3
 PROMPTS = st.integers(1, 400)
 OUTPUTS = st.integers(1, 300)
 
@@ -48,6 +53,9 @@ class Household(RuleBasedStateMachine):
     workloads: tuple[Workload, ...] = (Workload.CHAT,)
     pool: int | None = None
     slots = 2
+    survives = False
+    settings = Settings()
+    promises_gap = True
 
     requests = Bundle("requests")
 
@@ -61,6 +69,10 @@ class Household(RuleBasedStateMachine):
         self.limited = False
         self.asked: dict[str, tuple[int, int]] = {}
         self.running: dict[str, int] = {}
+        self.produced: dict[str, int] = defaultdict(int)
+        self.run_output: dict[str, int] = defaultdict(int)
+        self.interrupted: dict[str, int] = defaultdict(int)
+        self.seen_preempted = 0
         self.charged = 0.0
         self.seen = 0
         self.seen_rejected = 0
@@ -88,7 +100,8 @@ class Household(RuleBasedStateMachine):
                 member, *self.workloads, weight=weight, quota=quota, source="phone"
             )
             world.source(member, "tablet", *self.workloads)
-        world.server(capacity(slots=self.slots, pool=self.pool))
+        world.scheduler.configure(self.settings)
+        world.server(capacity(slots=self.slots, pool=self.pool, survives=self.survives))
         world.decide()
 
     def do(self, name: str, *arguments: object) -> Any:
@@ -104,7 +117,8 @@ class Household(RuleBasedStateMachine):
             class_id = self.class_of(dispatch.request_id)
             assert self.arrived[class_id][0] == dispatch.request_id, "FIFO in a class"
             self.arrived[class_id].pop(0)
-            self.running[dispatch.request_id] = 0
+            self.running[dispatch.request_id] = dispatch.max_output_tokens
+            self.run_output[dispatch.request_id] = 0
         if len(self.world.dispatched) > self.seen:
             self.check_memory()
         self.seen = len(self.world.dispatched)
@@ -118,7 +132,8 @@ class Household(RuleBasedStateMachine):
         """At a start no memory is promised twice, unless the request runs alone."""
         for server in self.world.scheduler.status(self.world.now).servers:
             if server.kv_tokens is not None and server.running > 1:
-                assert server.kv_committed_tokens <= server.kv_tokens * POOL_SAFETY
+                part = 1.0 if self.survives else POOL_SAFETY
+                assert server.kv_committed_tokens <= server.kv_tokens * part
 
     def class_of(self, request_id: str) -> str:
         """Return the class that a request was submitted to."""
@@ -161,11 +176,12 @@ class Household(RuleBasedStateMachine):
         """A running answer grows, by no more than it may."""
         if request_id not in self.running:
             return
-        left = self.bound(request_id) - self.running[request_id]
-        tokens = min(tokens, left)
+        tokens = min(tokens, self.running[request_id])
         if tokens <= 0:
             return
-        self.running[request_id] += tokens
+        self.running[request_id] -= tokens
+        self.produced[request_id] += tokens
+        self.run_output[request_id] += tokens
         verdict = self.do("output", request_id, tokens)
         if verdict is Verdict.STOP_QUOTA:
             self.end(request_id, Outcome.STOPPED, None)
@@ -177,7 +193,8 @@ class Household(RuleBasedStateMachine):
             return
         prompt = self.asked[request_id][0]
         cached = min(cached, prompt - 1)
-        tokens = TokenCount(prompt - cached, cached, self.running[request_id])
+        output = self.run_output[request_id]
+        tokens = TokenCount(prompt - cached, cached, output)
         self.end(request_id, Outcome.FINISHED, tokens)
 
     @rule(
@@ -191,7 +208,7 @@ class Household(RuleBasedStateMachine):
             self.end(request_id, outcome, None)
         elif request_id in self.arrived[class_id]:
             self.arrived[class_id].remove(request_id)
-            self.do("end", request_id, outcome, None)
+            self.charged += self.do("end", request_id, outcome, None).charge
 
     def end(self, request_id: str, outcome: Outcome, tokens: TokenCount | None) -> None:
         """End a running request in the world and in the model."""
@@ -202,6 +219,8 @@ class Household(RuleBasedStateMachine):
                 record.tokens.uncached, record.tokens.cached, record.tokens.output
             )
         ), "a request that ended is charged what was delivered"
+        assert record.tokens.output == self.produced[request_id], "no token is lost"
+        assert record.preemptions == self.interrupted[request_id] <= MOST_PREEMPTIONS
         self.charged += record.charge
 
     @rule(seconds=st.floats(0, 400))
@@ -221,18 +240,33 @@ class Household(RuleBasedStateMachine):
         self.do("grant", member, 100)
 
     @rule()
+    def leave_servers(self) -> None:
+        """Those who were asked to make room do so, and wait to go on."""
+        asked = self.world.preempted[self.seen_preempted :]
+        self.seen_preempted = len(self.world.preempted)
+        for request_id in (each.request_id for each in asked):
+            if request_id in self.running:
+                del self.running[request_id]
+                self.interrupted[request_id] += 1
+                self.arrived[self.class_of(request_id)].insert(0, request_id)
+                self.do("pause", request_id)
+
+    @rule(policy=st.sampled_from(sorted(POLICIES)))
+    def switch_policy(self, policy: str) -> None:
+        """The household thinks again about what is fair."""
+        if not self.promises_gap:
+            self.do("set", replace(self.settings, policy=policy))
+
+    @rule()
+    def run_out_of_memory(self) -> None:
+        """The engine had to make room by itself."""
+        self.do("note_exhausted")
+
+    @rule()
     def restart_server(self) -> None:
         """The server goes away and comes back."""
         self.do("close_server")
-        self.do("put_server", self.slots, self.pool)
-
-    def bound(self, request_id: str) -> int:
-        """Return how much output a started request may have."""
-        return next(
-            dispatch.max_output_tokens
-            for dispatch in self.world.dispatched
-            if dispatch.request_id == request_id
-        )
+        self.do("put_server", self.slots, self.pool, self.survives)
 
     @invariant()
     def no_slot_is_lost_and_none_is_used_twice(self) -> None:
@@ -280,6 +314,8 @@ class Household(RuleBasedStateMachine):
     @invariant()
     def the_gap_between_waiting_members_stays_below_its_bound(self) -> None:
         """The fairness promise."""
+        if not self.promises_gap:
+            return
         status = self.world.scheduler.status(self.world.now)
         assert status.fairness_gap <= status.fairness_bound + TOLERANCE
 
@@ -353,9 +389,22 @@ class Doer:
         self.world.scheduler.close_server("server", self.world.now)
         self.world.decide()
 
-    def put_server(self, slots: int, pool: int | None) -> None:
+    def pause(self, request_id: str) -> None:
+        """Let an interrupted request leave its server."""
+        self.world.pause(request_id)
+
+    def set(self, settings: Settings) -> None:
+        """Change the rules."""
+        self.world.scheduler.configure(settings)
+        self.world.decide()
+
+    def note_exhausted(self) -> None:
+        """Let the engine run out of memory."""
+        self.world.scheduler.note_exhausted("server", self.world.now)
+
+    def put_server(self, slots: int, pool: int | None, survives: bool) -> None:  # noqa: FBT001 - as it was written down
         """Get the server back."""
-        self.world.server(capacity(slots=slots, pool=pool))
+        self.world.server(capacity(slots=slots, pool=pool, survives=survives))
         self.world.decide()
 
 
@@ -373,6 +422,20 @@ class CrampedHousehold(Household):
     slots = 3
 
 
+class RestlessHousehold(MixedHousehold):
+    """The same with interruptions, changing policies and a guessed pool."""
+
+    pool = 2500
+    survives = True
+    promises_gap = False
+    settings = Settings(
+        preemption=PreemptionRules(
+            threshold=100.0, min_run_tokens=1, nearly_done_tokens=0, freeze_s=1.0
+        ),
+        background_share=0.2,
+    )
+
+
 _SETTINGS = settings(
     max_examples=60,
     stateful_step_count=60,
@@ -386,3 +449,5 @@ TestMixedHousehold = MixedHousehold.TestCase
 TestMixedHousehold.settings = _SETTINGS
 TestCrampedHousehold = CrampedHousehold.TestCase
 TestCrampedHousehold.settings = _SETTINGS
+TestRestlessHousehold = RestlessHousehold.TestCase
+TestRestlessHousehold.settings = _SETTINGS

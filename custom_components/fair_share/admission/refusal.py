@@ -3,8 +3,9 @@
 from collections.abc import Collection
 from datetime import datetime
 
+from .board import Board
 from .entry import Entry
-from .model import Limits, QuotaEnd, Rejected, RejectReason
+from .model import Limits, QuotaEnd, Rejected, Rejection, RejectReason
 from .servers import Server
 from .tree import Leaf, Node
 
@@ -60,3 +61,46 @@ def queue_full(leaf: Leaf, limits: Limits, expected_wait_s: float) -> Rejected |
 
 def _closed(node: Node) -> bool:
     return node.window.exhausted and node.window.at_end is not QuotaEnd.DEMOTE
+
+
+class Refuser:
+    """Refuses what waits and lost its chance; keeps the refusals until asked."""
+
+    def __init__(self, board: Board) -> None:
+        """Refuse requests of ``board``."""
+        self._board = board
+        self._rejections: list[Rejection] = []
+
+    def take(self) -> tuple[Rejection, ...]:
+        """Return the refusals since the last time."""
+        taken, self._rejections = tuple(self._rejections), []
+        return taken
+
+    def refuse(self, entry: Entry, error: Rejected) -> None:
+        """Refuse a request that waits."""
+        self._board.dequeue(entry)
+        self.note_refused(entry, error)
+
+    def note_refused(self, entry: Entry, error: Rejected) -> None:
+        """Count the refusal of a request that waits no more."""
+        entry.leaf.note_rejected()
+        self._rejections.append(Rejection(entry.request.request_id, error))
+
+    def refuse_hopeless(self) -> None:
+        """Refuse what no server can hold any more."""
+        for entry in list(self._board.waiting.values()):
+            if rejected := too_long(entry, self._board.servers.values()):
+                self.refuse(entry, rejected)
+
+    def refuse_exhausted(self, wall: datetime) -> None:
+        """Refuse what waits under a quota that is used up."""
+        for leaf in list(self._board.backlogged.values()):
+            if rejected := quota_used_up(leaf, wall):
+                for entry in list(leaf.queue.values()):
+                    self.refuse(entry, rejected)
+
+    def refuse_impatient(self, unserved_since_s: float, now: float) -> None:
+        """Refuse what has waited for a server for longer than its patience."""
+        for entry in list(self._board.waiting.values()):
+            if entry.patience_ends_s(unserved_since_s) <= now:
+                self.refuse(entry, Rejected(RejectReason.NO_SERVER))

@@ -10,43 +10,37 @@ from collections import deque
 from datetime import UTC, datetime
 
 from .accounts import Accounts
+from .board import Board
 from .entry import Entry
 from .explain import waiting_rule
 from .fairness import FairnessGauge
-from .forecast import forecast, service_s
+from .forecast import Start, forecast, service_s
 from .model import (
     Decisions,
-    Dispatch,
     NodeSpec,
     Outcome,
-    Preemption,
     Rejected,
-    Rejection,
     RejectReason,
     Request,
     RequestClass,
     RequestRecord,
-    Rule,
     ServerCapacity,
     Settings,
     TokenCount,
     Verdict,
-    Workload,
 )
 from .policies import POLICIES
-from .preemption import choose_victim
 from .quota import CLOCK_STEP_TOLERANCE
-from .refusal import queue_full, quota_used_up, too_long, waits_for_refill
+from .refusal import Refuser, queue_full, quota_used_up, too_long, waits_for_refill
 from .reserve import BackgroundReserve
-from .selection import Choice, Selector, eligible_heads
-from .servers import Blocked, Server
+from .selection import Selector
+from .servers import Server
 from .speed import Speeds
+from .starts import Starter
 from .state import LedgerState
 from .status import NodeStatus, QueueStatus
-from .tree import Leaf, ShareTree
 
 _FIRST_GUESS_DURATION_S = 10.0
-_FORECAST_LENGTH = 50
 
 
 class Scheduler:
@@ -57,7 +51,8 @@ class Scheduler:
     ) -> None:
         """Start with no members and no servers. Raises ``KeyError``: policy unknown."""
         self._settings = settings or Settings()
-        self._tree = ShareTree(wall)
+        self._board = Board(wall)
+        self._tree = self._board.tree
         self._gauge = FairnessGauge(self._tree.root)
         self._reserve = BackgroundReserve(
             self._settings.background_share, self._settings.background_debt
@@ -65,16 +60,15 @@ class Scheduler:
         self._accounts = Accounts(
             self._gauge,
             self._reserve,
-            self._background_waits,
+            self._board.background_waits,
             self._settings.costs,
         )
         self._selector = Selector(self._settings, self._reserve)
         self._speeds = Speeds()
-        self._servers: dict[str, Server] = {}
-        self._waiting: dict[str, Entry] = {}
-        self._running: dict[str, Entry] = {}
-        self._backlogged: dict[str, Leaf] = {}
-        self._rejections: list[Rejection] = []
+        self._starter = Starter(
+            self._board, self._selector, self._accounts, self._gauge, self._speeds
+        )
+        self._refuser = Refuser(self._board)
         self._reset_nodes: list[str] = []
         self._durations: deque[float] = deque(maxlen=20)
         self._sequence = 0
@@ -97,7 +91,7 @@ class Scheduler:
     def remove_node(self, node_id: str) -> None:
         """Remove a node with all below it; what waited there is refused."""
         for entry in self._tree.stranded(node_id):
-            self._refuse(entry, Rejected(RejectReason.CLASS_REMOVED))
+            self._refuser.refuse(entry, Rejected(RejectReason.CLASS_REMOVED))
         self._tree.remove(node_id)
 
     def configure(self, settings: Settings) -> None:
@@ -122,27 +116,29 @@ class Scheduler:
 
     def put_server(self, capacity: ServerCapacity, now: float) -> None:
         """Add a server or change its capacity, and open it for starts."""
-        server = self._servers.setdefault(capacity.server_id, Server(capacity, now))
+        server = self._board.servers.setdefault(
+            capacity.server_id, Server(capacity, now)
+        )
         server.capacity = capacity
         server.usable = True
         self._unserved_since = None
-        self._refuse_hopeless()
+        self._refuser.refuse_hopeless()
 
     def close_server(self, server_id: str, now: float) -> None:
         """Start nothing on a server until it is put again; unknown ids are ignored."""
-        if server := self._servers.get(server_id):
+        if server := self._board.servers.get(server_id):
             server.usable = False
         self._note_service(now)
 
     def remove_server(self, server_id: str, now: float) -> None:
         """Forget a server; what runs there ends in its own way."""
-        self._servers.pop(server_id, None)
+        self._board.servers.pop(server_id, None)
         self._note_service(now)
-        self._refuse_hopeless()
+        self._refuser.refuse_hopeless()
 
     def note_exhausted(self, server_id: str, now: float) -> None:
         """Note that an engine ran out of memory; plan with less. Unknown: ignored."""
-        if server := self._servers.get(server_id):
+        if server := self._board.servers.get(server_id):
             server.note_exhausted(now)
 
     # The life of a request
@@ -154,7 +150,7 @@ class Scheduler:
         too much waits already; ``KeyError`` when the class is unknown and
         ``ValueError`` when the id is in use.
         """
-        if request.request_id in self._waiting or request.request_id in self._running:
+        if self._board.knows(request.request_id):
             msg = f"request id in use: {request.request_id}"
             raise ValueError(msg)
         leaf = self._tree.leaf(request.class_id)
@@ -162,35 +158,35 @@ class Scheduler:
         self._sequence += 1
         entry = Entry(request, leaf, now, self._sequence)
         refusal = (
-            too_long(entry, self._servers.values())
+            too_long(entry, self._board.servers.values())
             or quota_used_up(leaf, wall)
             or queue_full(leaf, self._settings.limits, self._mean_wait_s())
         )
         if refusal:
             leaf.note_rejected()
             raise refusal
-        self._enqueue(entry, front=request.continues_turn)
+        self._board.enqueue(entry, front=request.continues_turn)
 
     def decide(self, now: float, wall: datetime) -> Decisions:
         """Start all that can start now, and refuse what lost its chance."""
         self._pass_time(now, wall)
-        self._refuse_exhausted(wall)
-        self._refuse_impatient(now)
-        dispatches = self._start_all(now)
-        preemptions = self._preempt(now)
-        rejections, self._rejections = tuple(self._rejections), []
+        self._refuser.refuse_exhausted(wall)
+        if self._unserved_since is not None:
+            self._refuser.refuse_impatient(self._unserved_since, now)
+        dispatches = self._starter.start_all(now)
+        preemptions = self._starter.preempt(now)
         reset_nodes, self._reset_nodes = tuple(self._reset_nodes), []
-        return Decisions(dispatches, preemptions, rejections, reset_nodes)
+        return Decisions(dispatches, preemptions, self._refuser.take(), reset_nodes)
 
     def prompt_progress(self, request_id: str, *, uncached: int, cached: int) -> None:
         """Report how much of the prompt is processed by now, in tokens."""
         self._accounts.prompt(
-            self._running[request_id], uncached=uncached, cached=cached
+            self._board.running[request_id], uncached=uncached, cached=cached
         )
 
     def output(self, request_id: str, tokens: int, now: float) -> Verdict:
         """Report further output tokens; the answer says whether to go on."""
-        entry = self._running[request_id]
+        entry = self._board.running[request_id]
         if not entry.run_output and not entry.resumed:
             self._speeds.note_prefill(entry.prompt.uncached, now - entry.started_s)
         entry.note_output(tokens, now)
@@ -201,7 +197,7 @@ class Scheduler:
 
         ``tokens`` are those since its latest start.
         """
-        entry = self._running[request_id]
+        entry = self._board.running[request_id]
         entry.estimated = estimated
         self._accounts.settle(entry, tokens)
 
@@ -210,37 +206,37 @@ class Scheduler:
 
         It goes to the front of its class. Raises ``KeyError`` when it does not run.
         """
-        entry = self._running.pop(request_id)
-        self._leave_server(entry)
+        entry = self._board.running[request_id]
+        self._board.leave_server(entry)
         self._accounts.close(entry)
         entry.pause(now)
         for node in entry.path:
             node.preemptions += 1
         if self._tree.nodes.get(entry.leaf.node_id) is entry.leaf:
-            self._enqueue(entry, front=True, lift=False)
+            self._board.enqueue(entry, front=True, lift=False)
         else:
             self._end(entry, Outcome.STOPPED, now)
-            self._note_refused(entry, Rejected(RejectReason.CLASS_REMOVED))
+            self._refuser.note_refused(entry, Rejected(RejectReason.CLASS_REMOVED))
 
     def release(self, request_id: str, outcome: Outcome, now: float) -> RequestRecord:
         """End a request in whatever state it is; its slot and memory are free.
 
         Raises ``KeyError`` when it is not here (any more).
         """
-        if entry := self._waiting.get(request_id):
-            self._dequeue(entry)
+        if entry := self._board.waiting.get(request_id):
+            self._board.dequeue(entry)
             if entry.resumed:
                 return self._end(entry, outcome, now)
             return entry.record(outcome, now)
-        entry = self._running.pop(request_id)
-        self._leave_server(entry)
+        entry = self._board.running[request_id]
+        self._board.leave_server(entry)
         self._accounts.close(entry)
         return self._end(entry, outcome, now)
 
     def close(self) -> None:
         """Refuse all that waits."""
-        for entry in list(self._waiting.values()):
-            self._refuse(entry, Rejected(RejectReason.CLOSED))
+        for entry in list(self._board.waiting.values()):
+            self._refuser.refuse(entry, Rejected(RejectReason.CLOSED))
 
     # Looks
 
@@ -249,14 +245,14 @@ class Scheduler:
         since = self._unserved_since
         if since is None:
             return None
-        ends = (entry.patience_ends_s(since) for entry in self._waiting.values())
+        ends = (entry.patience_ends_s(since) for entry in self._board.waiting.values())
         return min(ends, default=None)
 
     def next_reset(self) -> datetime:
         """Return when the first quota window ends or a quota is refilled, in UTC."""
         refills = [
             refill
-            for leaf in self._backlogged.values()
+            for leaf in self._board.backlogged.values()
             if (refill := waits_for_refill(leaf)) is not None
         ]
         return min([self._next_reset, *refills])
@@ -276,50 +272,41 @@ class Scheduler:
         """
         leaf = self._tree.leaf(class_id)
         probe = Entry(Request("", class_id, 1, 1), leaf, now, self._sequence + 1)
-        if self._free_slots() > 0 and not self._waiting:
+        if self._board.free_slots() > 0 and not self._board.waiting:
             return 0.0
         band = probe.effective_band(now)
         ahead = sum(
             service_s(entry, self._speeds)
-            for entry in self._waiting.values()
+            for entry in self._board.waiting.values()
             if entry.effective_band(now) <= band
         )
         soonest = min(
             (
                 self._speeds.decode_s(entry.expected_left())
-                for entry in self._running.values()
+                for entry in self._board.running.values()
             ),
             default=0.0,
         )
-        return soonest + ahead / max(self._slots(), 1)
+        return soonest + ahead / max(self._board.slots(), 1)
 
     def node_status(self, node_id: str) -> NodeStatus:
         """Return a snapshot of one account. Raises ``KeyError``."""
         return self._tree.nodes[node_id].status()
 
-    def status(self, now: float) -> QueueStatus:
-        """Return a snapshot of the whole queue, with a forecast of the next starts."""
-        servers = self._servers.values()
-        starts = {
-            start.entry: start
-            for start in forecast(
-                self._backlogged.values(),
-                self._running.values(),
-                free_slots=self._free_slots(),
-                selector=self._selector,
-                speeds=self._speeds,
-                costs=self._settings.costs,
-                now=now,
-                most=_FORECAST_LENGTH,
-            )
-        }
+    def status(self, now: float, *, ahead: int = 0) -> QueueStatus:
+        """Return a snapshot of the whole queue.
+
+        With a forecast of so many starts, which costs as much as those starts.
+        """
+        servers = self._board.servers.values()
+        starts = {start.entry: start for start in self._forecast(now, ahead)}
         waiting = [
             entry.status(now, waiting_rule(entry, servers), starts.get(entry))
-            for entry in self._waiting.values()
+            for entry in self._board.waiting.values()
         ]
         running = [
             entry.status(now, entry.dispatch.rule)
-            for entry in self._running.values()
+            for entry in self._board.running.values()
             if entry.dispatch is not None
         ]
         return QueueStatus(
@@ -341,190 +328,25 @@ class Scheduler:
         """Take accounts over from before a restart."""
         self._tree.restore(state.nodes)
 
-    # Starts
-
-    def _start_all(self, now: float) -> tuple[Dispatch, ...]:
-        dispatches: list[Dispatch] = []
-        full: set[Server] = set()
-        passed_over: set[Entry] = set()
-        while self._free_slots() > 0 and (
-            heads := eligible_heads(self._backlogged.values(), self._hosts)
-        ):
-            choice = self._selector.choose(
-                heads,
-                now=now,
-                speeds=self._speeds,
-                is_open=lambda entry: (
-                    entry not in passed_over and not full.issuperset(self._hosts(entry))
-                ),
-            )
-            if choice is None:
-                break
-            server = self._place(choice.entry, full)
-            if server is None:
-                passed_over.add(choice.entry)
-                full.update(self._note_obstacles(choice.entry, now))
-                continue
-            dispatches.append(self._start(choice, server, now))
-        return tuple(dispatches)
-
-    def _place(self, entry: Entry, full: set[Server]) -> Server | None:
-        """Return where it starts: where its prefix is, else where most is free."""
-        cost = entry.expected_cost(self._settings.costs)
-        fitting = [
-            server
-            for server in self._hosts(entry)
-            if server not in full
-            and server.obstacle(entry) is None
-            and server.may_overtake(entry, cost)
-        ]
-        preferred = entry.request.preferred_server
-        return max(
-            fitting,
-            key=lambda server: (
-                server.capacity.server_id == preferred,
-                server.free_slots(),
-            ),
-            default=None,
-        )
-
-    def _note_obstacles(self, entry: Entry, now: float) -> set[Server]:
-        """Return the servers on which nothing more can start in this round.
-
-        Where the request waits for memory, others may overtake it while their costs
-        add up to no more than its own or the household's setting; then only it may
-        start there.
-        """
-        full: set[Server] = set()
-        allowance = max(
-            entry.expected_cost(self._settings.costs), self._settings.bypass
-        )
-        for server in self._hosts(entry):
-            obstacle = server.obstacle(entry)
-            if obstacle is Rule.NO_SLOT:
-                full.add(server)
-            elif obstacle is Rule.NO_KV:
-                server.block(Blocked(entry, now, allowance))
-        return full
-
-    def _start(self, choice: Choice, server: Server, now: float) -> Dispatch:
-        entry = choice.entry
-        cost = entry.expected_cost(self._settings.costs)
-        overtakes = server.overtake(entry, cost)
-        self._tree.advance(entry.leaf.path)
-        self._dequeue(entry)
-        self._running[entry.request.request_id] = entry
-        self._selector.started(choice)
-        dispatch = entry.start(
-            server,
-            rule=Rule.BYPASS if overtakes else choice.rule,
-            urgent=choice.urgent,
-            costs=self._accounts.costs,
-            now=now,
-        )
-        server.running[entry.request.request_id] = entry
-        for node in entry.path:
-            node.running += 1
-            if not entry.resumed:
-                node.note_started(dispatch.waited_s)
-        in_flight = sum(running.worst_cost() for running in self._running.values())
-        self._gauge.started(entry, in_flight)
-        self._accounts.open(entry)
-        return dispatch
-
-    def _preempt(self, now: float) -> tuple[Preemption, ...]:
-        """Interrupt at most one answer on each server, for whoever is next there."""
-        rules = self._settings.preemption
-        if rules is None or not self._waiting:
-            return ()
-        preemptions: list[Preemption] = []
-        for server in self._servers.values():
-            if any(entry.preempting for entry in server.running.values()):
-                continue
-            head = self._next_on(server, now, rules.freeze_s)
-            if head is None:
-                continue
-            victim = choose_victim(
-                head,
-                server.running.values(),
-                rules=rules,
-                among_equals=self._settings.policy == "equal_tokens",
-                now=now,
-            )
-            if victim is not None:
-                victim.preempting = True
-                preemptions.append(
-                    Preemption(victim.request.request_id, head.request.request_id)
-                )
-        return tuple(preemptions)
-
-    def _next_on(self, server: Server, now: float, freeze_s: float) -> Entry | None:
-        """Return who would start on a full or long frozen server if it had room."""
-        if not server.usable:
-            return None
-        blocked = server.blocked
-        if blocked is not None and now - blocked.since_s >= freeze_s:
-            return blocked.entry
-        if server.free_slots() > 0:
-            return None
-        choice = self._selector.choose(
-            eligible_heads(self._backlogged.values(), self._hosts),
-            now=now,
-            speeds=self._speeds,
-            is_open=lambda entry: server in self._hosts(entry),
-        )
-        return None if choice is None else choice.entry
-
     # Inside
 
-    def _hosts(self, entry: Entry) -> list[Server]:
-        return [
-            server
-            for server in self._servers.values()
-            if server.usable and server.holds(entry.request)
-        ]
-
-    def _slots(self) -> int:
-        return sum(
-            server.capacity.slots for server in self._servers.values() if server.usable
-        )
-
-    def _free_slots(self) -> int:
-        return sum(
-            max(server.free_slots(), 0)
-            for server in self._servers.values()
-            if server.usable
-        )
-
-    def _background_waits(self) -> bool:
-        return any(
-            leaf.workload is Workload.BACKGROUND for leaf in self._backlogged.values()
+    def _forecast(self, now: float, most: int) -> list[Start]:
+        return forecast(
+            self._board.backlogged.values(),
+            self._board.running.values(),
+            free_slots=self._board.free_slots(),
+            selector=self._selector,
+            speeds=self._speeds,
+            costs=self._settings.costs,
+            now=now,
+            most=most,
         )
 
     def _mean_wait_s(self) -> float:
         """Return a rough time after which one more request would get its turn."""
         known = self._durations
         duration = sum(known) / len(known) if known else _FIRST_GUESS_DURATION_S
-        return duration * (self._tree.root.waiting + 1) / max(self._slots(), 1)
-
-    def _enqueue(self, entry: Entry, *, front: bool, lift: bool = True) -> None:
-        self._waiting[entry.request.request_id] = entry
-        self._backlogged[entry.leaf.node_id] = entry.leaf
-        self._tree.enqueue(entry, front=front, lift=lift)
-
-    def _dequeue(self, entry: Entry) -> None:
-        del self._waiting[entry.request.request_id]
-        self._tree.dequeue(entry)
-        if not entry.leaf.queue:
-            del self._backlogged[entry.leaf.node_id]
-        for server in self._servers.values():
-            server.unblock(entry)
-
-    def _leave_server(self, entry: Entry) -> None:
-        assert entry.server is not None  # noqa: S101 - only asked of running requests
-        entry.server.running.pop(entry.request.request_id)
-        for node in entry.path:
-            node.running -= 1
+        return duration * (self._tree.root.waiting + 1) / max(self._board.slots(), 1)
 
     def _end(self, entry: Entry, outcome: Outcome, now: float) -> RequestRecord:
         record = entry.record(outcome, now)
@@ -540,46 +362,17 @@ class Scheduler:
                 )
         return record
 
-    # Refusals
-
-    def _refuse(self, entry: Entry, error: Rejected) -> None:
-        self._dequeue(entry)
-        self._note_refused(entry, error)
-
-    def _note_refused(self, entry: Entry, error: Rejected) -> None:
-        entry.leaf.note_rejected()
-        self._rejections.append(Rejection(entry.request.request_id, error))
-
-    def _refuse_hopeless(self) -> None:
-        for entry in list(self._waiting.values()):
-            if rejected := too_long(entry, self._servers.values()):
-                self._refuse(entry, rejected)
-
-    def _refuse_exhausted(self, wall: datetime) -> None:
-        for leaf in list(self._backlogged.values()):
-            if rejected := quota_used_up(leaf, wall):
-                for entry in list(leaf.queue.values()):
-                    self._refuse(entry, rejected)
-
-    def _refuse_impatient(self, now: float) -> None:
-        since = self._unserved_since
-        if since is None:
-            return
-        for entry in list(self._waiting.values()):
-            if entry.patience_ends_s(since) <= now:
-                self._refuse(entry, Rejected(RejectReason.NO_SERVER))
-
     # Time
 
     def _note_service(self, now: float) -> None:
-        if any(server.usable for server in self._servers.values()):
+        if any(server.usable for server in self._board.servers.values()):
             self._unserved_since = None
         elif self._unserved_since is None:
             self._unserved_since = now
 
     def _pass_time(self, now: float, wall: datetime) -> None:
         """Plan with more memory after quiet minutes; begin windows that are due."""
-        for server in self._servers.values():
+        for server in self._board.servers.values():
             server.note_time(now)
         moment = wall.astimezone(UTC)
         checked = self._windows_checked_at

@@ -1,0 +1,81 @@
+"""What waits, what runs, and where: the state that all rules of the queue share."""
+
+from datetime import datetime
+
+from .entry import Entry
+from .model import Workload
+from .servers import Server
+from .tree import Leaf, ShareTree
+
+
+class Board:
+    """Tree, servers and requests, and the moves that keep them consistent."""
+
+    def __init__(self, wall: datetime) -> None:
+        """Start empty."""
+        self.tree = ShareTree(wall)
+        self.servers: dict[str, Server] = {}
+        self.waiting: dict[str, Entry] = {}
+        self.running: dict[str, Entry] = {}
+        self.backlogged: dict[str, Leaf] = {}
+
+    def knows(self, request_id: str) -> bool:
+        """Whether a request of this id waits or runs."""
+        return request_id in self.waiting or request_id in self.running
+
+    def hosts(self, entry: Entry) -> list[Server]:
+        """Return the servers in reach that could run the request if it were alone."""
+        return [
+            server
+            for server in self.servers.values()
+            if server.usable and server.holds(entry.request)
+        ]
+
+    def slots(self) -> int:
+        """Return how many requests can run at once on the servers in reach."""
+        return sum(
+            server.capacity.slots for server in self.servers.values() if server.usable
+        )
+
+    def free_slots(self) -> int:
+        """Return how many more could start now, memory aside."""
+        return sum(
+            max(server.free_slots(), 0)
+            for server in self.servers.values()
+            if server.usable
+        )
+
+    def background_waits(self) -> bool:
+        """Whether background work waits."""
+        return any(
+            leaf.workload is Workload.BACKGROUND for leaf in self.backlogged.values()
+        )
+
+    def enqueue(self, entry: Entry, *, front: bool, lift: bool = True) -> None:
+        """Let a request wait; see ``ShareTree.enqueue``."""
+        self.waiting[entry.request.request_id] = entry
+        self.backlogged[entry.leaf.node_id] = entry.leaf
+        self.tree.enqueue(entry, front=front, lift=lift)
+
+    def dequeue(self, entry: Entry) -> None:
+        """Let a request wait no more."""
+        del self.waiting[entry.request.request_id]
+        self.tree.dequeue(entry)
+        if not entry.leaf.queue:
+            del self.backlogged[entry.leaf.node_id]
+        for server in self.servers.values():
+            server.unblock(entry)
+
+    def start(self, entry: Entry, server: Server) -> None:
+        """Move a waiting request to a server."""
+        self.dequeue(entry)
+        self.running[entry.request.request_id] = entry
+        server.running[entry.request.request_id] = entry
+
+    def leave_server(self, entry: Entry) -> None:
+        """Take a request off the server where it runs."""
+        del self.running[entry.request.request_id]
+        assert entry.server is not None  # noqa: S101 - only asked of running requests
+        entry.server.running.pop(entry.request.request_id)
+        for node in entry.path:
+            node.running -= 1

@@ -1,0 +1,171 @@
+"""Starting what can start, and interrupting what has to make room."""
+
+from .accounts import Accounts
+from .board import Board
+from .entry import Entry
+from .fairness import FairnessGauge
+from .model import Dispatch, Preemption, Rule, Settings
+from .preemption import choose_victim
+from .selection import Choice, Selector, eligible_heads
+from .servers import Blocked, Server
+from .speed import Speeds
+
+
+class Starter:
+    """Takes the selector's choices to servers."""
+
+    def __init__(
+        self,
+        board: Board,
+        selector: Selector,
+        accounts: Accounts,
+        gauge: FairnessGauge,
+        speeds: Speeds,
+    ) -> None:
+        """Move requests on ``board``."""
+        self._board = board
+        self._selector = selector
+        self._accounts = accounts
+        self._gauge = gauge
+        self._speeds = speeds
+
+    @property
+    def _settings(self) -> Settings:
+        return self._selector.settings
+
+    def start_all(self, now: float) -> tuple[Dispatch, ...]:
+        """Start all that can start now."""
+        dispatches: list[Dispatch] = []
+        full: set[Server] = set()
+        passed_over: set[Entry] = set()
+        while self._board.free_slots() > 0 and (
+            heads := eligible_heads(self._board.backlogged.values(), self._board.hosts)
+        ):
+            choice = self._selector.choose(
+                heads,
+                now=now,
+                speeds=self._speeds,
+                is_open=lambda entry: self._is_open(entry, passed_over, full),
+            )
+            if choice is None:
+                break
+            server = self._place(choice.entry, full)
+            if server is None:
+                passed_over.add(choice.entry)
+                full.update(self._note_obstacles(choice.entry, now))
+                continue
+            dispatches.append(self._start(choice, server, now))
+        return tuple(dispatches)
+
+    def _is_open(
+        self, entry: Entry, passed_over: set[Entry], full: set[Server]
+    ) -> bool:
+        hosts = self._board.hosts(entry)
+        return entry not in passed_over and not full.issuperset(hosts)
+
+    def _place(self, entry: Entry, full: set[Server]) -> Server | None:
+        """Return where it starts: where its prefix is, else where most is free."""
+        cost = entry.expected_cost(self._settings.costs)
+        fitting = [
+            server
+            for server in self._board.hosts(entry)
+            if server not in full
+            and server.obstacle(entry) is None
+            and server.may_overtake(entry, cost)
+        ]
+        preferred = entry.request.preferred_server
+        return max(
+            fitting,
+            key=lambda server: (
+                server.capacity.server_id == preferred,
+                server.free_slots(),
+            ),
+            default=None,
+        )
+
+    def _note_obstacles(self, entry: Entry, now: float) -> set[Server]:
+        """Return the servers on which nothing more can start in this round.
+
+        Where the request waits for memory, others may overtake it while their costs
+        add up to no more than its own or the household's setting; then only it may
+        start there.
+        """
+        full: set[Server] = set()
+        allowance = max(
+            entry.expected_cost(self._settings.costs), self._settings.bypass
+        )
+        for server in self._board.hosts(entry):
+            obstacle = server.obstacle(entry)
+            if obstacle is Rule.NO_SLOT:
+                full.add(server)
+            elif obstacle is Rule.NO_KV:
+                server.block(Blocked(entry, now, allowance))
+        return full
+
+    def _start(self, choice: Choice, server: Server, now: float) -> Dispatch:
+        entry = choice.entry
+        cost = entry.expected_cost(self._settings.costs)
+        overtakes = server.overtake(entry, cost)
+        self._board.tree.advance(entry.leaf.path)
+        self._board.start(entry, server)
+        self._selector.started(choice)
+        dispatch = entry.start(
+            server,
+            rule=Rule.BYPASS if overtakes else choice.rule,
+            urgent=choice.urgent,
+            costs=self._accounts.costs,
+            now=now,
+        )
+        for node in entry.path:
+            node.running += 1
+            if not entry.resumed:
+                node.note_started(dispatch.waited_s)
+        in_flight = sum(
+            running.worst_cost() for running in self._board.running.values()
+        )
+        self._gauge.started(entry, in_flight)
+        self._accounts.open(entry)
+        return dispatch
+
+    def preempt(self, now: float) -> tuple[Preemption, ...]:
+        """Interrupt at most one answer on each server, for whoever is next there."""
+        rules = self._settings.preemption
+        if rules is None or not self._board.waiting:
+            return ()
+        preemptions: list[Preemption] = []
+        for server in self._board.servers.values():
+            if any(entry.preempting for entry in server.running.values()):
+                continue
+            head = self._next_on(server, now, rules.freeze_s)
+            if head is None:
+                continue
+            victim = choose_victim(
+                head,
+                server.running.values(),
+                rules=rules,
+                among_equals=self._settings.policy == "equal_tokens",
+                now=now,
+            )
+            if victim is not None:
+                victim.preempting = True
+                preemptions.append(
+                    Preemption(victim.request.request_id, head.request.request_id)
+                )
+        return tuple(preemptions)
+
+    def _next_on(self, server: Server, now: float, freeze_s: float) -> Entry | None:
+        """Return who would start on a full or long frozen server if it had room."""
+        if not server.usable:
+            return None
+        blocked = server.blocked
+        if blocked is not None and now - blocked.since_s >= freeze_s:
+            return blocked.entry
+        if server.free_slots() > 0:
+            return None
+        choice = self._selector.choose(
+            eligible_heads(self._board.backlogged.values(), self._board.hosts),
+            now=now,
+            speeds=self._speeds,
+            is_open=lambda entry: server in self._board.hosts(entry),
+        )
+        return None if choice is None else choice.entry

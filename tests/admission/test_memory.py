@@ -1,0 +1,107 @@
+"""Planning with a shared pool: over-commitment by trial, and who may overtake."""
+
+from custom_components.fair_share.admission.model import (
+    Caps,
+    NodeSpec,
+    Rule,
+    TokenCount,
+    Workload,
+)
+
+from .world import World, capacity
+
+CHAT = "parent/direct/chat"
+
+
+def roomy(*, survives: bool) -> World:
+    """Return a household with a pool of 1,000 tokens and many slots."""
+    world = World()
+    world.member("parent", *Workload)
+    world.member("child", *Workload)
+    world.server(capacity(slots=9, context=5000, pool=1000, survives=survives))
+    return world
+
+
+def room(world: World) -> int:
+    """Return the longest answer that is promised to a lone request."""
+    world.ask(CHAT, prompt=100, output=1000)
+    longest = world.dispatched[-1].max_output_tokens
+    world.end(world.order()[-1], tokens=TokenCount(100, 0, 1))
+    return longest
+
+
+def test_after_an_exhausted_pool_less_is_planned_with() -> None:
+    world = roomy(survives=True)
+    assert room(world) == 850
+    world.scheduler.note_exhausted("server", world.now)
+    assert room(world) == 755
+    world.scheduler.note_exhausted("unknown", world.now)
+    assert room(world) == 755
+
+
+def test_quiet_minutes_win_it_back_and_no_more_than_all_of_it() -> None:
+    world = roomy(survives=True)
+    world.scheduler.note_exhausted("server", world.now)
+    world.pass_time(120)
+    assert room(world) == 775
+    world.pass_time(3600)
+    assert room(world) == 900
+
+
+def test_a_pool_whose_end_kills_is_never_planned_to_its_end() -> None:
+    world = roomy(survives=False)
+    world.pass_time(3600)
+    assert room(world) == 850
+
+
+def test_an_answer_longer_than_usual_is_still_given_room() -> None:
+    world = roomy(survives=True)
+    for _ in range(20):
+        world.end(world.ask(CHAT, prompt=100), tokens=TokenCount(100, 0, 10))
+    long = world.ask(CHAT, prompt=700, output=250)
+    world.output(long, 200)
+    waiting = world.ask(CHAT, prompt=60, output=10)
+    status = world.scheduler.status(world.now)
+    rules = {each.request_id: each.rule for each in status.requests}
+    assert rules[waiting] is Rule.NO_KV
+
+
+def test_the_forecast_says_who_is_ahead_and_about_when() -> None:
+    world = World()
+    world.member("parent", *Workload)
+    world.member("child", *Workload)
+    world.server(capacity(slots=1))
+    learn = world.ask(CHAT, prompt=100, output=100)
+    world.pass_time(1)
+    world.output(learn)
+    world.pass_time(10)
+    world.output(learn, 99)
+    world.end(learn, tokens=TokenCount(100, 0, 100))
+    world.ask(CHAT, prompt=100, output=100)
+    second = world.ask(CHAT, prompt=100, output=100)
+    voice = world.ask("child/direct/voice", prompt=100, output=100)
+    requests = world.scheduler.status(world.now, ahead=50).requests
+    forecast = {each.request_id: (each.ahead, each.starts_in_s) for each in requests}
+    assert forecast[voice] == (0, 10.0)
+    assert forecast[second][0] == 1
+    before = world.scheduler.node_status("child").counter
+    world.scheduler.status(world.now, ahead=50)
+    assert world.scheduler.node_status("child").counter == before
+
+
+def test_the_forecast_is_silent_where_nothing_can_start() -> None:
+    world = World()
+    world.member("parent", *Workload)
+    waiting = world.ask(CHAT)
+    request = world.scheduler.status(world.now, ahead=50).requests[0]
+    assert (request.request_id, request.ahead) == (waiting, None)
+    assert request.rule is Rule.NO_SERVER
+
+
+def test_who_is_at_an_own_limit_is_told_so() -> None:
+    world = roomy(survives=False)
+    world.scheduler.put_node(NodeSpec("parent", caps=Caps(in_flight=1)), world.wall)
+    world.ask(CHAT)
+    waiting = world.ask(CHAT)
+    rules = {each.request_id: each.rule for each in world.scheduler.status(0).requests}
+    assert rules[waiting] is Rule.IN_FLIGHT_CAP
