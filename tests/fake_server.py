@@ -35,8 +35,9 @@ the second one.
 Switches, at any time: ``server.loading``, ``server.api_key``, ``server.refuse`` (names
 of body fields answered with 400), ``server.hide`` (paths answered with 404),
 ``server.override`` (paths answered with a ``failure``), ``server.streaming``,
-``server.vision``, ``server.tools``, ``server.models``, ``server.silent`` (accepts and
-never answers). ``await server.stop()`` kills it (connections are reset, then refused);
+``server.vision``, ``server.tools``, ``server.models``, ``server.prompt_end`` (what the
+chat template puts at the end), ``server.silent`` (accepts and never answers).
+``await server.stop()`` kills it (connections are reset, then refused);
 ``await server.start()`` brings it back on the same port.
 """
 
@@ -166,6 +167,7 @@ class FakeServer:
         self.streaming = True
         self.vision = False
         self.tools = True
+        self.prompt_end = ""
         self.refuse: set[str] = set()
         self.hide: set[str] = set()
         self.override: dict[str, Failure] = {}
@@ -383,7 +385,8 @@ class FakeServer:
         return web.json_response({"version": "0.32.0"})
 
     async def _apply_template(self, request: web.Request) -> web.Response:
-        return web.json_response({"prompt": _render(request[_RECEIVED].body)})
+        prompt = _render(request[_RECEIVED].body) + self.prompt_end
+        return web.json_response({"prompt": prompt})
 
     async def _llama_tokenize(self, request: web.Request) -> web.Response:
         words = str(request[_RECEIVED].body.get("content", "")).split()

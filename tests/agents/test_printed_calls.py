@@ -54,6 +54,12 @@ CALLS = [
     ('turn_on("lamp")', "", [PrintedCall("turn_on", None)]),
     ("turn_on(name=lamp)", "", [PrintedCall("turn_on", None)]),
     ("turn_on(**lamp)", "", [PrintedCall("turn_on", None)]),
+    ('turn_on({"name": "lamp"})', "", [LAMP]),
+    ('functions.turn_on({"name": "lamp"})', "", [LAMP]),
+    ("turn_on({[]: 1})", "", [PrintedCall("turn_on", None)]),
+    ("turn_on(name={1, 2})", "", [PrintedCall("turn_on", None)]),
+    ('look(name="lamp")', "", [PrintedCall("look", {"name": "lamp"})]),
+    ('{"action": "turn_on", "action_input": {"name": "lamp"}}', "", [LAMP]),
     (
         (
             '{"name": "turn_on", "arguments": {"name": "lamp"}}\n'
@@ -73,6 +79,7 @@ UNREADABLE = [
     "<|python_tag|>turn_on.call()",
     "<function=turn_on>",
     'turn_on(name="lamp',
+    "```tool_code\nprint(turn_on(name=1))\n```",
     "turn_on(" + "x" * 5000,
 ]
 
@@ -86,6 +93,8 @@ PLAIN = [
     '```json\n{"a": [1, 2]}\n```\nThat was it.',
     "```python\nprint([1])\n```",
     "turn_on is a tool. I could turn_on",
+    "These functions. They look good",
+    '{"action": "light.turn_on", "data": {"entity_id": "light.lamp"}}',
     "It ends with {",
     "It ends with [",
     "It ends with <tool",

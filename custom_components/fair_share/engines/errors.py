@@ -92,6 +92,13 @@ def parse_body(text: str) -> ErrorBody | None:
     return error_in(value)
 
 
+def error_of_event(value: object) -> ErrorBody:
+    """Return the error in an event that is named one, whatever its shape."""
+    if error := error_in(value):
+        return error
+    return _fields(value) if isinstance(value, Mapping) else ErrorBody(str(value))
+
+
 def error_in(value: object) -> ErrorBody | None:
     """Return the error that a decoded JSON value holds.
 
