@@ -482,11 +482,11 @@ class FakeServer:
 
     async def _send_raw(self, request: web.Request, reply: Raw) -> web.StreamResponse:
         response = await self._open(request, reply.content_type)
-        for step in reply.steps:
+        for number, step in enumerate(reply.steps):
             if isinstance(step, bytes):
+                if number:
+                    await _let_client_read()
                 await response.write(step)
-                # Lets the client read this write before the next one is made.
-                await asyncio.sleep(0)
             else:
                 await self._pause(request, step)
         await response.write_eof()
@@ -539,9 +539,8 @@ class FakeServer:
         if isinstance(step, asyncio.Event):
             await self._wait(request[_RECEIVED], step)
             return
-        # A reset throws away what the client has not read yet: let it read first.
-        for _ in range(_TURNS_TO_READ):
-            await asyncio.sleep(0)
+        # A reset throws away what the client has not read yet.
+        await _let_client_read()
         request[_RECEIVED].broken = True
         transport = request.transport
         if isinstance(transport, asyncio.Transport):
@@ -591,6 +590,11 @@ class FakeServer:
         counted = usage(self.count_prompt(body), len(words) + len(calls), reply.cached)
         head = {"id": "chatcmpl-fake", "object": "chat.completion", "created": 1}
         return web.json_response(head | {"choices": [choice], "usage": counted})
+
+
+async def _let_client_read() -> None:
+    for _ in range(_TURNS_TO_READ):
+        await asyncio.sleep(0)
 
 
 def _wants(body: Mapping[str, Any], option: str) -> bool:

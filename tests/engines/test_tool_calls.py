@@ -131,6 +131,11 @@ ON_ARGS = {"name": "lamp"}
         ),
         pytest.param([part(0, "a", " on\n", ON)], [("on", ON_ARGS)], id="blanks"),
         pytest.param(
+            [part(0, "a"), part(0, name="on", arguments=ON)],
+            [("on", ON_ARGS)],
+            id="a name that comes after the id",
+        ),
+        pytest.param(
             [part(0, "a", "on", ON), part(1, "a", "off", ON)],
             [("on", ON_ARGS), ("off", ON_ARGS)],
             id="one id for all calls",
