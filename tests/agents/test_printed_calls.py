@@ -3,7 +3,10 @@
 import pytest
 
 from custom_components.fair_share.agents.printed_calls import PrintedCalls
-from custom_components.fair_share.agents.printed_shapes import PrintedCall
+from custom_components.fair_share.agents.printed_shapes import (
+    PrintedCall,
+    call_in_python,
+)
 
 NAMES = frozenset({"turn_on", "house__look"})
 LAMP = PrintedCall("turn_on", {"name": "lamp"})
@@ -100,6 +103,7 @@ PLAIN = [
     "It ends with <tool",
     '{"type": "cat", "legs": four}',
     '[{"a": 1}, {"b": 2}]',
+    '[{"a": 1}, 2]',
     '{"id": "' + "x" * 5000 + '"}',
 ]
 
@@ -135,6 +139,10 @@ def test_what_is_meant_as_a_call_is_not_spoken(text: str, step: int) -> None:
 def test_all_other_text_is_spoken_as_it_is(text: str, step: int) -> None:
     printed, said = read(text, step)
     assert (said, printed.found) == (text, False)
+
+
+def test_an_expression_that_calls_nothing_is_no_call() -> None:
+    assert call_in_python("1 + (2)") is None
 
 
 def test_text_without_any_tools_is_spoken_as_it_is() -> None:
