@@ -35,8 +35,9 @@ the second one.
 Switches, at any time: ``server.loading``, ``server.api_key``, ``server.refuse`` (names
 of body fields answered with 400), ``server.hide`` (paths answered with 404),
 ``server.override`` (paths answered with a ``failure``), ``server.streaming``,
-``server.vision``, ``server.tools``, ``server.models``, ``server.silent`` (accepts and
-never answers). ``await server.stop()`` kills it (connections are reset, then refused);
+``server.vision``, ``server.tools``, ``server.models``, ``server.prompt_end`` (what the
+chat template puts at the end), ``server.silent`` (accepts and never answers).
+``await server.stop()`` kills it (connections are reset, then refused);
 ``await server.start()`` brings it back on the same port.
 """
 
@@ -166,6 +167,7 @@ class FakeServer:
         self.streaming = True
         self.vision = False
         self.tools = True
+        self.prompt_end = ""
         self.refuse: set[str] = set()
         self.hide: set[str] = set()
         self.override: dict[str, Failure] = {}
@@ -383,7 +385,8 @@ class FakeServer:
         return web.json_response({"version": "0.32.0"})
 
     async def _apply_template(self, request: web.Request) -> web.Response:
-        return web.json_response({"prompt": _render(request[_RECEIVED].body)})
+        prompt = _render(request[_RECEIVED].body) + self.prompt_end
+        return web.json_response({"prompt": prompt})
 
     async def _llama_tokenize(self, request: web.Request) -> web.Response:
         words = str(request[_RECEIVED].body.get("content", "")).split()
@@ -479,11 +482,11 @@ class FakeServer:
 
     async def _send_raw(self, request: web.Request, reply: Raw) -> web.StreamResponse:
         response = await self._open(request, reply.content_type)
-        for step in reply.steps:
+        for number, step in enumerate(reply.steps):
             if isinstance(step, bytes):
+                if number:
+                    await _let_client_read()
                 await response.write(step)
-                # Lets the client read this write before the next one is made.
-                await asyncio.sleep(0)
             else:
                 await self._pause(request, step)
         await response.write_eof()
@@ -536,9 +539,8 @@ class FakeServer:
         if isinstance(step, asyncio.Event):
             await self._wait(request[_RECEIVED], step)
             return
-        # A reset throws away what the client has not read yet: let it read first.
-        for _ in range(_TURNS_TO_READ):
-            await asyncio.sleep(0)
+        # A reset throws away what the client has not read yet.
+        await _let_client_read()
         request[_RECEIVED].broken = True
         transport = request.transport
         if isinstance(transport, asyncio.Transport):
@@ -588,6 +590,11 @@ class FakeServer:
         counted = usage(self.count_prompt(body), len(words) + len(calls), reply.cached)
         head = {"id": "chatcmpl-fake", "object": "chat.completion", "created": 1}
         return web.json_response(head | {"choices": [choice], "usage": counted})
+
+
+async def _let_client_read() -> None:
+    for _ in range(_TURNS_TO_READ):
+        await asyncio.sleep(0)
 
 
 def _wants(body: Mapping[str, Any], option: str) -> bool:

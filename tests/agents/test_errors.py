@@ -24,6 +24,7 @@ from custom_components.fair_share.engines.base import (
     UnreachableError,
 )
 from tests.agents.conftest import House, is_error, speech
+from tests.fake_replies import Failure
 from tests.fake_server import RESET, answer, failure
 
 TEXT = "a secret of Parent"
@@ -75,13 +76,22 @@ async def test_after_a_turn_that_failed_the_conversation_goes_on(house: House) -
     assert messages[-1]["content"].endswith("three")
 
 
-async def test_an_overflow_that_the_server_finds_is_too_long(house: House) -> None:
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        failure(400, "request exceeds the context", "exceed_context_size_error"),
+        failure(400, "This model's maximum context length is 10 tokens.", "x"),
+        failure(500, "Context size has been exceeded.", "server_error"),
+    ],
+)
+async def test_an_overflow_that_the_server_finds_is_too_long_and_not_tried_again(
+    house: House, refusal: Failure
+) -> None:
     """See llama.cpp #15780."""
-    house.server.script(
-        failure(400, "request exceeds the context", "exceed_context_size_error")
-    )
+    house.server.script(refusal)
     assert speech(await house.say()).startswith("This is too long")
     assert len(house.sent) == 1
+    assert house.household.status().servers[0].usable
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,17 @@ async def test_wrong_estimates_end_with_the_newest_turn_if_it_fits() -> None:
     assert await first_turn_to_send(10, [1] * 30, 20, count) == 29
 
 
+async def test_wrong_estimates_end_in_a_refusal_if_not_even_the_newest_turn_fits() -> (
+    None
+):
+    async def count(_first_turn: int) -> int:
+        return 21
+
+    with pytest.raises(Rejected) as refused:
+        await first_turn_to_send(10, [1] * 60, 20, count)
+    assert refused.value.limit_tokens == 20
+
+
 @pytest.mark.parametrize("text", ["hello", "寝室" * 50, "õhtu 🙂" * 20])
 def test_the_estimate_is_never_below_the_length_in_usual_tokens(text: str) -> None:
     assert most_tokens([{"role": "user", "content": text}]) >= len(text)

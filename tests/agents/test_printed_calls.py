@@ -3,7 +3,10 @@
 import pytest
 
 from custom_components.fair_share.agents.printed_calls import PrintedCalls
-from custom_components.fair_share.agents.printed_shapes import PrintedCall
+from custom_components.fair_share.agents.printed_shapes import (
+    PrintedCall,
+    call_in_python,
+)
 
 NAMES = frozenset({"turn_on", "house__look"})
 LAMP = PrintedCall("turn_on", {"name": "lamp"})
@@ -54,6 +57,12 @@ CALLS = [
     ('turn_on("lamp")', "", [PrintedCall("turn_on", None)]),
     ("turn_on(name=lamp)", "", [PrintedCall("turn_on", None)]),
     ("turn_on(**lamp)", "", [PrintedCall("turn_on", None)]),
+    ('turn_on({"name": "lamp"})', "", [LAMP]),
+    ('functions.turn_on({"name": "lamp"})', "", [LAMP]),
+    ("turn_on({[]: 1})", "", [PrintedCall("turn_on", None)]),
+    ("turn_on(name={1, 2})", "", [PrintedCall("turn_on", None)]),
+    ('look(name="lamp")', "", [PrintedCall("look", {"name": "lamp"})]),
+    ('{"action": "turn_on", "action_input": {"name": "lamp"}}', "", [LAMP]),
     (
         (
             '{"name": "turn_on", "arguments": {"name": "lamp"}}\n'
@@ -73,6 +82,7 @@ UNREADABLE = [
     "<|python_tag|>turn_on.call()",
     "<function=turn_on>",
     'turn_on(name="lamp',
+    "```tool_code\nprint(turn_on(name=1))\n```",
     "turn_on(" + "x" * 5000,
 ]
 
@@ -86,11 +96,14 @@ PLAIN = [
     '```json\n{"a": [1, 2]}\n```\nThat was it.',
     "```python\nprint([1])\n```",
     "turn_on is a tool. I could turn_on",
+    "These functions. They look good",
+    '{"action": "light.turn_on", "data": {"entity_id": "light.lamp"}}',
     "It ends with {",
     "It ends with [",
     "It ends with <tool",
     '{"type": "cat", "legs": four}',
     '[{"a": 1}, {"b": 2}]',
+    '[{"a": 1}, 2]',
     '{"id": "' + "x" * 5000 + '"}',
 ]
 
@@ -126,6 +139,10 @@ def test_what_is_meant_as_a_call_is_not_spoken(text: str, step: int) -> None:
 def test_all_other_text_is_spoken_as_it_is(text: str, step: int) -> None:
     printed, said = read(text, step)
     assert (said, printed.found) == (text, False)
+
+
+def test_an_expression_that_calls_nothing_is_no_call() -> None:
+    assert call_in_python("1 + (2)") is None
 
 
 def test_text_without_any_tools_is_spoken_as_it_is() -> None:

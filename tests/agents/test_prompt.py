@@ -93,6 +93,16 @@ async def test_tools_are_sorted_by_name(house: House) -> None:
     assert len(names) == 3
 
 
+async def test_a_tool_without_a_description_is_sent_without_one(house: House) -> None:
+    house.api.tools[TURN_ON].description = None
+    await house.say()
+    sent = {
+        tool["function"]["name"]: tool["function"] for tool in house.sent[0]["tools"]
+    }
+    assert "description" not in sent[TURN_ON]
+    assert "description" in sent[LOOK]
+
+
 async def test_other_scripts_are_sent_as_they_are(house: House) -> None:
     """See langchain #32222."""
     house.api.tools[TURN_ON].result = {"name": "õhtu, Cheminée, 寝室"}

@@ -6,7 +6,7 @@ from homeassistant.components import conversation
 from homeassistant.helpers.chat_session import ChatSession
 import pytest
 
-from tests.agents.conftest import House, is_error, speech
+from tests.agents.conftest import TURN_ON, House, is_error, speech
 from tests.fake_server import (
     DONE,
     DROP,
@@ -181,6 +181,74 @@ async def test_thinking_that_is_never_closed_is_no_answer(house: House) -> None:
     result = await house.say()
     assert is_error(result)
     assert speech(result) == "The language model gave no answer. Please try again."
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        ("secret", "</think>", "\n\nHello"),
+        ("sec", "ret</th", "ink>Hel", "lo"),
+        ("<think>sec</think>", "ret", "</think>Hello"),
+        (f'{{"name": "{TURN_ON}", "arguments": {{}}}}', "</think>", "Hello"),
+    ],
+)
+async def test_thinking_that_only_its_end_shows_is_taken_back(
+    house: House, pieces: tuple[str, ...]
+) -> None:
+    house.server.script(answer(*pieces))
+    result = await house.say()
+    assert speech(result) == "Hello"
+    said = [getattr(content, "content", "") for content in house.contents(result)]
+    assert [text for text in said if text] == ["hello", "Hello"]
+    assert house.api.called() == []
+    await house.say("and now?", result.conversation_id)
+    assert [m["role"] for m in house.sent_messages()[1:]] == [
+        "user",
+        "assistant",
+        "user",
+    ]
+    assert house.sent_messages()[-2]["content"] == "Hello"
+
+
+async def test_nothing_after_thinking_that_only_its_end_shows_is_no_answer(
+    house: House,
+) -> None:
+    house.server.script(answer("secret", "</think>"))
+    result = await house.say()
+    assert is_error(result)
+    assert speech(result) == "The language model gave no answer. Please try again."
+
+
+async def test_text_in_parts_is_spoken_and_thoughts_in_parts_are_not(
+    house: House,
+) -> None:
+    parts = [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "secret"}]},
+        {"type": "text", "text": "Hello"},
+    ]
+    house.server.script(raw(ROLE, chunk({"content": parts}), STOP, DONE))
+    assert speech(await house.say()) == "Hello"
+
+
+async def test_an_error_before_the_first_word_in_a_line_of_its_own_is_tried_again(
+    house: House,
+) -> None:
+    """See llama.cpp #14566."""
+    error = 'error: {"code": 500, "message": "boom"}\n\n'
+    house.server.script(raw(ROLE, error), answer("fine"))
+    assert speech(await house.say()) == "fine"
+    assert len(house.sent) == 2
+
+
+async def test_an_overflow_inside_the_stream_is_too_long_and_not_tried_again(
+    house: House,
+) -> None:
+    """See llama.cpp #15780."""
+    error = {"code": 400, "message": "no", "type": "exceed_context_size_error"}
+    house.server.script(raw(ROLE, event({"error": error})))
+    assert speech(await house.say()).startswith("This is too long")
+    assert len(house.sent) == 1
+    assert house.household.status().servers[0].usable
 
 
 async def test_an_error_inside_the_stream_is_told(house: House) -> None:

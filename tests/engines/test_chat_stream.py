@@ -1,15 +1,18 @@
 """Chunks of a chat completion as typed deltas, cut at every byte."""
 
+import json
 from typing import Any
 
 import pytest
 
 from custom_components.fair_share.engines.base import (
     Content,
+    ContextOverflowError,
     Delta,
     Finish,
     FinishReason,
     PromptProgress,
+    ServerFaultError,
     StreamCutError,
     Thinking,
     ToolCallDelta,
@@ -188,6 +191,55 @@ def test_an_answer_that_the_server_aborted_is_not_complete(reason: str) -> None:
 def test_odd_chunks_are_passed_over(odd: str) -> None:
     deltas = read(odd, HI, odd, FINISH, odd, usage_chunk(3, 1), DONE)
     assert deltas == [Content("hi", 1), Usage(3, 0, 1), Finish(FinishReason.STOP)]
+
+
+@pytest.mark.parametrize(
+    ("stream", "detail"),
+    [
+        ('error: {"code": 500, "message": "boom"}\n\n', "boom"),
+        ('event: error\ndata: {"message": "boom"}\n\n', "boom"),
+        ('event: error\ndata: {"error": {"message": "boom"}}\n\n', "boom"),
+        ("event: error\ndata: boom\n\n", "boom"),
+    ],
+)
+def test_an_event_that_is_named_an_error_is_one(stream: str, detail: str) -> None:
+    with pytest.raises(ServerFaultError, match=detail):
+        read(HI, stream)
+
+
+def test_an_overflow_told_in_a_line_of_its_own_is_an_overflow() -> None:
+    error = {"code": 400, "message": "too long", "type": "exceed_context_size_error"}
+    with pytest.raises(ContextOverflowError):
+        read(HI, f"error: {json.dumps(error)}\n\n")
+
+
+def test_an_error_after_the_end_changes_nothing() -> None:
+    assert text_of(read(HI, FINISH, "event: error\ndata: late\n\n")) == "hi"
+
+
+PARTS = [
+    {"type": "thinking", "thinking": [{"type": "text", "text": "h"}, 3]},
+    {"type": "thinking", "thinking": "m"},
+    {"type": "text", "text": "hel"},
+    "odd",
+    {"type": "text", "text": "lo"},
+    {"type": "text", "text": None},
+]
+
+
+def test_text_and_thought_may_come_in_parts() -> None:
+    deltas = read(chunk({"content": PARTS}), FINISH)
+    assert deltas[:2] == [Thinking("hm", 1), Content("hello", 0)]
+
+
+def test_a_message_in_the_place_of_a_delta_is_read() -> None:
+    choice = {"index": 0, "message": {"content": "hi"}, "finish_reason": "stop"}
+    assert text_of(read(event({"choices": [choice]}), DONE)) == "hi"
+
+
+def test_a_message_beside_a_delta_is_not_said_again() -> None:
+    choice = {"index": 0, "delta": {"content": "hi"}, "message": {"content": "hi"}}
+    assert text_of(read(event({"choices": [choice]}), FINISH)) == "hi"
 
 
 def test_a_chunk_that_is_not_whole_is_not_passed_over() -> None:

@@ -58,6 +58,7 @@ OPENAI_OVERFLOW = "This model's maximum context length is 4096 tokens."
         (429, "slow down", BusyError),
         (500, {"error": {"message": "CUDA error"}}, ServerFaultError),
         (500, {"error": {"message": "image input is not supported"}}, ClientFaultError),
+        (500, {"error": {"message": "Jinja Exception: roles"}}, ClientFaultError),
         (501, {"error": {"type": "not_supported_error"}}, ClientFaultError),
         (502, "<html>Bad Gateway</html>", ServerFaultError),
         (503, {"error": {"message": "Loading model"}}, LoadingError),

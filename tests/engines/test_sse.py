@@ -53,6 +53,15 @@ def test_a_named_event_keeps_its_name_for_itself_only() -> None:
     assert events == [SseEvent("{}", "ping"), SseEvent("a", "message")]
 
 
+@pytest.mark.parametrize(
+    "stream",
+    [b'error: {"code": 500}\n\n', b'error: {"code": 500}', b'error:{"code": 500}\r\n'],
+)
+def test_a_line_that_tells_an_error_is_an_event(stream: bytes) -> None:
+    """See llama.cpp #14566: older builds end a stream with such a line."""
+    assert events_of(stream) == [SseEvent('{"code": 500}', "error")]
+
+
 STREAM = (
     "\ufeff: hello\r\n\r\nevent: ping\r\ndata: {}\r\n\r\n"
     'data: {"t":"õhtu 한국 🙂"}\r\n\r\n:\n\ndata: a\ndata: b\r\rdata: [DONE]\n\n'

@@ -2,8 +2,8 @@
 
 import pytest
 
-from custom_components.fair_share.engines.base import Content, Thinking
-from custom_components.fair_share.engines.think import ThinkFilter
+from custom_components.fair_share.engines.base import Content, Thinking, WasThinking
+from custom_components.fair_share.engines.think import Piece, ThinkFilter, opens_block
 
 
 def split(
@@ -13,10 +13,22 @@ def split(
     think = ThinkFilter(starts_inside=starts_inside)
     pieces = [piece for text in texts for piece in think.feed(text, 1)]
     pieces += think.close(complete=complete)
-    assert sum(piece.tokens for piece in pieces) == len(texts)
-    spoken = "".join(piece.text for piece in pieces if isinstance(piece, Content))
-    thought = "".join(piece.text for piece in pieces if isinstance(piece, Thinking))
+    assert sum(getattr(piece, "tokens", 0) for piece in pieces) == len(texts)
+    spoken = thought = ""
+    for piece in pieces:
+        spoken, thought = heard(spoken, thought, piece)
     return spoken, thought, think
+
+
+def heard(spoken: str, thought: str, piece: Piece) -> tuple[str, str]:
+    """Return what is spoken and thought with this piece, too."""
+    match piece:
+        case Content():
+            return spoken + piece.text, thought
+        case Thinking():
+            return spoken, thought + piece.text
+        case WasThinking():
+            return "", thought + spoken
 
 
 @pytest.mark.parametrize(
@@ -28,6 +40,10 @@ def split(
         pytest.param('<think depth="2">a</think>b', "b", "a", id="attributes"),
         pytest.param("<THINK>a</Think >b", "b", "a", id="other spelling"),
         pytest.param("<thinking>a</thinking>b", "b", "a", id="other name"),
+        pytest.param("<reasoning>a</reasoning>b", "b", "a", id="another name"),
+        pytest.param("<seed:think>a</seed:think>b", "b", "a", id="a prefix"),
+        pytest.param("a</think>\n\nb", "b", "a", id="only closed"),
+        pytest.param("<think>a</think>b</think>c", "c", "ab", id="closed twice"),
         pytest.param(
             "x <think>a</think>y<think>b</think>z", "x yz", "ab", id="several"
         ),
@@ -64,10 +80,33 @@ def test_something_longer_than_any_tag_is_text() -> None:
     assert split(*text)[0] == text
 
 
-def test_a_lone_closing_tag_is_taken_out_and_reported() -> None:
-    spoken, _, think = split("reasons", "</think>", "\n\n", "answer")
-    assert spoken == "reasonsanswer"
+def test_what_a_lone_closing_tag_shows_to_be_reasoning_is_taken_back() -> None:
+    spoken, thought, think = split("rea", "sons", "</think>", "\n\n", "answer")
+    assert (spoken, thought) == ("answer", "reasons")
     assert think.opens_unseen
+
+
+def test_nothing_is_taken_back_where_nothing_was_given() -> None:
+    think = ThinkFilter()
+    pieces = think.feed("reasons</think>answer", 1)
+    assert pieces == [Thinking("reasons", 1), Content("answer", 0)]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "opens"),
+    [
+        ("user: Hi\nassistant: <think>\n", "yes"),
+        ("user: Hi\nassistant: ", "no"),
+        ("user: Hi\nassistant: <think>\n\n</think>\n\n", "no"),
+        ("user: what does <think> mean?\nassistant: ", "no"),
+        ("system: <think></think>\nassistant: <thinking>", "yes"),
+        ("", "no"),
+    ],
+)
+def test_a_prompt_shows_whether_its_answer_begins_inside_a_block(
+    prompt: str, opens: str
+) -> None:
+    assert opens_block(prompt) is (opens == "yes")
 
 
 def test_an_ordinary_block_is_not_taken_for_a_lone_closing_tag() -> None:

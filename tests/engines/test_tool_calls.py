@@ -1,6 +1,7 @@
 """Tool calls out of fragments, numbered by servers of all kinds."""
 
 from collections.abc import Mapping
+import json
 from typing import Any
 
 import pytest
@@ -116,6 +117,29 @@ ON_ARGS = {"name": "lamp"}
         pytest.param([part(0, "a", "now", "null")], [("now", {})], id="null"),
         pytest.param([part(0, "a", "on", ON_ARGS)], [("on", ON_ARGS)], id="an object"),
         pytest.param([{"index": 0, "id": "a"}], [("", {})], id="no function at all"),
+        pytest.param([part(0, "a", "now", '""')], [("now", {})], id="an empty text"),
+        pytest.param([part(0, "a", "now", "[]")], [("now", {})], id="an empty list"),
+        pytest.param(
+            [part(0, "a", "on", json.dumps(ON))],
+            [("on", ON_ARGS)],
+            id="written down twice",
+        ),
+        pytest.param(
+            [part(0, "a", "turn", ""), part(0, name="_on"), part(0, arguments=ON)],
+            [("turn_on", ON_ARGS)],
+            id="a name in pieces",
+        ),
+        pytest.param([part(0, "a", " on\n", ON)], [("on", ON_ARGS)], id="blanks"),
+        pytest.param(
+            [part(0, "a"), part(0, name="on", arguments=ON)],
+            [("on", ON_ARGS)],
+            id="a name that comes after the id",
+        ),
+        pytest.param(
+            [part(0, "a", "on", ON), part(1, "a", "off", ON)],
+            [("on", ON_ARGS), ("off", ON_ARGS)],
+            id="one id for all calls",
+        ),
     ],
 )
 def test_fragments_become_the_calls_that_were_meant(
@@ -124,7 +148,10 @@ def test_fragments_become_the_calls_that_were_meant(
     assert summary(*fragments) == expected
 
 
-@pytest.mark.parametrize("text", ['{"name": "la', "on", "[1]", "{'a': 1}", "[" * 99999])
+@pytest.mark.parametrize(
+    "text",
+    ['{"name": "la', "on", "[1]", '"on"', "{'a': 1}", '{"a": NaN}', "[" * 99999],
+)
 def test_malformed_arguments_are_told_not_raised(text: str) -> None:
     (call,) = calls(part(0, "a", "on", text))
     assert call.arguments is None
@@ -142,6 +169,15 @@ def test_a_call_without_id_gets_one_of_its_own() -> None:
         call.call_id for call in calls(part(0, None, "on", ON), part(1, None, "off"))
     ]
     assert ids == ["call_0", "call_1"]
+
+
+def test_every_call_has_an_id_of_its_own() -> None:
+    fragments = [part(n, "a", "on", f'{{"level": {n}}}') for n in range(3)]
+    assert [call.call_id for call in calls(*fragments)] == ["a", "a_1", "a_2"]
+
+
+def test_a_call_that_comes_again_under_its_id_is_the_same() -> None:
+    assert len(calls(part(0, "a", "on", ON), part(1, "a", "on", ON))) == 1
 
 
 def test_arguments_keep_their_characters() -> None:

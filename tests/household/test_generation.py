@@ -26,7 +26,7 @@ from custom_components.fair_share.engines.base import (
 from custom_components.fair_share.household.generation import Ask
 from custom_components.fair_share.household.runtime import Household
 from tests.common import household_entry, member, server, set_up, until
-from tests.fake_server import DROP, FakeServer, answer, failure
+from tests.fake_server import DROP, FakeServer, answer, failure, raw
 
 
 @pytest.fixture(autouse=True)
@@ -162,7 +162,7 @@ async def test_a_long_prompt_is_paid_up_to_the_batch_that_was_being_read(
 ) -> None:
     fake = FakeServer(context_tokens=10_000)
     async with fake, home(hass, fake) as household:
-        fake.default = answer(asyncio.Event(), "never")
+        fake.default = raw(asyncio.Event())
         sent_before = len(fake.chats)
         running = asyncio.create_task(read(household, ask(household, "word " * 5000)))
         await until(lambda: len(fake.chats) == sent_before + 1)

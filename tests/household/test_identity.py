@@ -245,12 +245,20 @@ def test_a_user_cannot_be_somebody_else_by_naming_their_device(
     assert resolver.resolve(context, "d_phone", None) == BEN
 
 
-def test_an_unknown_user_is_a_guest_unless_their_device_is_known(
-    resolver: IdentityResolver,
+@pytest.mark.parametrize(
+    "device_id",
+    [
+        pytest.param(None, id="none"),
+        pytest.param("d_kitchen", id="a shared one"),
+        pytest.param("d_phone", id="a member's phone"),
+        pytest.param("d_desk", id="a member's satellite"),
+    ],
+)
+def test_a_user_who_is_no_member_is_a_guest_whatever_device_they_name(
+    resolver: IdentityResolver, device_id: str | None
 ) -> None:
     context = Context(user_id="nobody")
-    assert resolver.resolve(context, None, None) == GUEST
-    assert resolver.resolve(context, "d_kitchen", None) == KITCHEN
+    assert resolver.resolve(context, device_id, None) == GUEST
 
 
 async def test_a_person_without_a_member_is_a_guest(

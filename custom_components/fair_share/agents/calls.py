@@ -60,9 +60,7 @@ class CallJudge:
         Raises ``AgentError`` if the model does not get further: if it repeats itself,
         or if it was corrected often enough.
         """
-        # One id is one call; two ids are two calls even if they want the same.
-        by_id = {call.call_id: call for call in calls}
-        judged = [self._judge_call(call) for call in by_id.values()]
+        judged = [self._judge_call(call) for call in calls]
         judged += self._judge_printed(printed)
         made = tuple(call for call in judged if isinstance(call, llm.ToolInput))
         refused = tuple(call for call in judged if isinstance(call, RefusedCall))

@@ -21,7 +21,7 @@ from .printed_shapes import (
 
 _TAG = (
     r"<[|\uff5c]?/?(?:(?:tool|function)[_\u2581]?calls?|tool_code|python_tag|function=)"
-    r"|\[/?TOOL_CALLS?\b"
+    r"|\[/?TOOL_CALLS?\b|```(?:tool_code|tool_calls?|function_calls?)\b"
 )
 _FENCE = r"```\w*\s*(?=[{\[])"
 _JSON = r"(?:\[\s*)*\{\s*[\"']"
@@ -30,7 +30,7 @@ _HALF_BEGUN = re.compile(
     r"(?:<[|\uff5c]?/?[\w\u2581]{0,14}|\[[/A-Z_]{0,10}|`{1,3}\w*\s*"
     r"|(?:\[\s*)*\{\s*|\[\s*)\Z"
 )
-_LAST_WORD = re.compile(r"(?:\[\s*)?\b\w+\s*\Z")
+_LAST_WORD = re.compile(r"(?:\[\s*)?\b\w[\w.]*\s*\Z")
 _FIRST_KEY = re.compile(r"[\[{\s]*[\"'](\w+)[\"']\s*:")
 _KEYS_OF_CALLS = frozenset(
     [*NAME_KEYS, *ARGUMENT_KEYS, *WRAPPER_KEYS, "service", "type", "id"]
@@ -58,7 +58,10 @@ class PrintedCalls:
         self.unreadable = False
         self._names = names
         self._held = ""
-        python = "|".join(re.escape(name) for name in sorted(names))
+        # As models write them: without the provider, or with a namespace before.
+        short = {name.rpartition("__")[2] for name in names} | {*names}
+        self._spellings = short | {f"functions.{name}" for name in short}
+        python = "|".join(re.escape(name) for name in sorted(self._spellings))
         in_python = rf"(?:\[\s*)?\b(?:{python})\s*\("
         self._sure = re.compile(rf"{_TAG}|{in_python}" if names else _TAG)
         self._begin = re.compile(rf"{self._sure.pattern}|{_FENCE}|{_JSON}")
@@ -96,7 +99,7 @@ class PrintedCalls:
         start = half.start() if half else len(self._held)
         word = _LAST_WORD.search(self._held)
         if word and any(
-            name.startswith(word.group().strip("[ ")) for name in self._names
+            name.startswith(word.group().strip("[ ")) for name in self._spellings
         ):
             start = min(start, word.start())
         return start

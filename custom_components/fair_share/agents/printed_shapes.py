@@ -7,8 +7,16 @@ import json
 import re
 from typing import Any
 
-NAME_KEYS = ("name", "tool", "tool_name", "function", "function_name")
-ARGUMENT_KEYS = ("arguments", "parameters", "args", "tool_args", "tool_input", "input")
+NAME_KEYS = ("name", "tool", "tool_name", "function", "function_name", "action")
+ARGUMENT_KEYS = (
+    "arguments",
+    "parameters",
+    "args",
+    "tool_args",
+    "tool_input",
+    "input",
+    "action_input",
+)
 WRAPPER_KEYS = ("tool_calls", "tool_call", "function_call", "function")
 _FUNCTION_TAG = re.compile(r"<function=([^>\s]+)>(.*?)</function>", re.DOTALL)
 _PARAMETER_TAG = re.compile(r"<parameter=([^>\s]+)>(.*?)</parameter>", re.DOTALL)
@@ -47,14 +55,19 @@ def call_in_tags(text: str) -> PrintedCall | None:
 
 
 def call_in_python(text: str) -> PrintedCall | None:
-    """Return the call in ``name(key=value)``, ``None`` if it is not complete yet."""
+    """Return the call in ``name(key=value)``, ``None`` if it is not complete yet.
+
+    The name may have a namespace before it, and the arguments may be one object.
+    """
     try:
         node = ast.parse(text.lstrip("[ "), mode="eval").body
     except SyntaxError, ValueError:
         return None
-    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
-        return None
-    return PrintedCall(node.func.id, _keywords(node))
+    match node:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return PrintedCall(name, _arguments(node))
+        case _:
+            return None
 
 
 def _call(value: Mapping[str, Any], names: Collection[str]) -> PrintedCall | None:
@@ -90,12 +103,18 @@ def _value(text: str) -> object:
         return text
 
 
-def _keywords(call: ast.Call) -> Mapping[str, Any] | None:
-    if call.args:
-        return None
+def _arguments(call: ast.Call) -> Mapping[str, Any] | None:
     try:
-        return dict(_literals(call))
-    except ValueError:
+        match call:
+            case ast.Call(args=[]):
+                arguments = dict(_literals(call))
+            case ast.Call(args=[ast.Dict() as one], keywords=[]):
+                arguments = ast.literal_eval(one)
+            case _:
+                return None
+        # Python writes more than JSON can: sets, bytes, keys of any kind.
+        return _object(json.dumps(arguments, allow_nan=False))
+    except ValueError, TypeError:
         return None
 
 

@@ -1,5 +1,7 @@
 """What one answer of the server becomes in Home Assistant's chat log."""
 
+from collections.abc import Collection
+
 from homeassistant.components.conversation import AssistantContentDeltaDict
 
 from ..engines.base import (
@@ -10,6 +12,7 @@ from ..engines.base import (
     Thinking,
     ToolCallDelta,
     Usage,
+    WasThinking,
 )
 from ..engines.tool_calls import ToolCall, ToolCallAssembler
 from .printed_calls import PrintedCalls
@@ -23,9 +26,10 @@ class AnswerReader:
     to put between the text so far and a sentence after it.
     """
 
-    def __init__(self, printed: PrintedCalls) -> None:
-        """Take what finds the calls in the text."""
-        self.printed = printed
+    def __init__(self, names: Collection[str]) -> None:
+        """Know the names of the tools, to find calls in the text."""
+        self._names = names
+        self.printed = PrintedCalls(names)
         self.usage: Usage | None = None
         self.has_text = False
         self.gap = ""
@@ -53,6 +57,9 @@ class AnswerReader:
                 return self._text(self.printed.feed(delta.text))
             case Thinking() if delta.text:
                 return {"thinking_content": delta.text}
+            case WasThinking():
+                self.printed = PrintedCalls(self._names)
+                self.has_text, self.gap = False, ""
             case ToolCallDelta():
                 self._assembler.add(delta)
             case Usage():

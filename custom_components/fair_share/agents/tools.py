@@ -27,8 +27,9 @@ class Toolbox:
 
         Home Assistant puts the provider before a tool's name
         (``intent__HassTurnOn``). A model that leaves it out is understood if only one
-        tool ends like that.
+        tool ends like that. Some put the namespace before it that they learned.
         """
+        name = name.removeprefix("functions.")
         if name in self.names:
             return name
         endings = [known for known in self.names if known.endswith(f"__{name}")]

@@ -2,10 +2,12 @@
 
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, suppress
+from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from homeassistant.components.conversation import (
+    AssistantContent,
     AssistantContentDeltaDict,
     ChatLog,
     ConversationInput,
@@ -18,12 +20,11 @@ from homeassistant.components.conversation import (
 from homeassistant.helpers import intent
 
 from ..admission.model import Rejected
-from ..engines.base import EngineError, Usage
+from ..engines.base import EngineError, Usage, WasThinking
 from ..household.generation import Ask
 from .calls import CallJudge, Judged
 from .errors import AgentError, async_done, explain
 from .memory import ConversationMemory
-from .printed_calls import PrintedCalls
 from .requests import RequestBuilder
 from .settings import AgentSettings
 from .stream import AnswerReader
@@ -113,7 +114,7 @@ class Turn:
         Raises ``AgentError`` if it fails before anything of the turn is in the chat
         log: then there is nothing to remember of it.
         """
-        reader = AnswerReader(PrintedCalls(self._toolbox.names))
+        reader = AnswerReader(self._toolbox.names)
         begun = False
         try:
             async with aclosing(self._answer(reader, number)) as deltas:
@@ -144,6 +145,10 @@ class Turn:
         )
         async with self._household.generate(ask) as deltas:
             async for delta in deltas:
+                if isinstance(delta, WasThinking) and reader.has_text:
+                    # Ends the message that has begun; then it can be changed.
+                    yield {"role": "assistant"}
+                    self._take_back_text()
                 if piece := reader.feed(delta):
                     yield piece
         if piece := reader.finish():
@@ -172,6 +177,14 @@ class Turn:
             self._household.hass, self._user_input.language
         )
         yield {"content": f"{reader.gap}{sentence}"}
+
+    def _take_back_text(self) -> None:
+        """Make thinking of the latest text in the chat log."""
+        latest = cast("AssistantContent", self._chat_log.content[-1])
+        thoughts = f"{latest.thinking_content or ''}{latest.content or ''}"
+        self._chat_log.content[-1] = replace(
+            latest, content=None, thinking_content=thoughts
+        )
 
     async def _confirmation(self) -> str:
         """Return what to say for a model that says nothing.

@@ -82,12 +82,22 @@ class Thinking:
 
 
 @dataclass(frozen=True, slots=True)
+class WasThinking:
+    """All ``Content`` before this was reasoning, as only its end tells.
+
+    Where a prompt opens the block of reasoning, nothing but the closing tag is seen.
+    Whoever still can takes the text back.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCallDelta:
     """A fragment of a tool call.
 
     ``index`` is the position of the call in this answer, already made unique by the
-    parser (some servers number all parallel calls 0). ``call_id`` and ``name`` come
-    with the first fragment of a call, ``arguments`` is a piece of JSON text.
+    parser (some servers number all parallel calls 0). ``call_id`` comes with the first
+    fragment of a call. ``name`` does too, or in pieces, and ``arguments`` is a piece
+    of JSON text.
     """
 
     index: int
@@ -135,7 +145,9 @@ class Finish:
     reason: FinishReason
 
 
-type Delta = Content | Thinking | ToolCallDelta | PromptProgress | Usage | Finish
+type Delta = (
+    Content | Thinking | WasThinking | ToolCallDelta | PromptProgress | Usage | Finish
+)
 
 
 class EngineError(Exception):

@@ -48,7 +48,7 @@ class ChatEngine(ABC):
         self._model = model
         self._streamed = False
         self._vision: bool | None = None
-        self._answers_open_with_think = False
+        self._opens_think: bool | None = None
         self._stream_options: Mapping[str, Any] | None = {"include_usage": True}
 
     async def probe(self) -> Capabilities:
@@ -167,7 +167,7 @@ class ChatEngine(ABC):
     ) -> AsyncGenerator[Delta]:
         chat = ChatStream(
             Redactor(self._http.api_key, body),
-            starts_inside_think=self._answers_open_with_think,
+            starts_inside_think=bool(self._opens_think),
         )
         reader = PatientReader(response, chat, self._http.timeouts)
         while data := await reader.read():
@@ -181,6 +181,6 @@ class ChatEngine(ABC):
     def _learn(self, chat: ChatStream) -> None:
         """Remember whether this server's answers begin inside a think block."""
         if chat.think.opens_unseen:
-            self._answers_open_with_think = True
+            self._opens_think = True
         elif chat.think.closed_nothing:
-            self._answers_open_with_think = False
+            self._opens_think = False

@@ -22,8 +22,9 @@ from .base import (
     StreamCutError,
     Thinking,
 )
-from .errors import Redactor, error_from_stream, error_in
-from .sse import EventTooLargeError, SseEvent, SseParser
+from .errors import Redactor, error_from_stream, error_in, error_of_event
+from .parts import text_and_thought
+from .sse import ERROR, EventTooLargeError, SseEvent, SseParser
 from .surrogates import SurrogatePairs, well_formed
 from .think import ThinkFilter
 from .tool_calls import CallIndexer
@@ -104,12 +105,15 @@ class ChatStream:
         if data == _DONE:
             self.done = True
             return
+        is_error = event.name == ERROR
         try:
             chunk = json.loads(data)
         except ValueError, RecursionError:
-            self._skip(data)
-            return
-        if error := error_in(chunk):
+            if not is_error:
+                self._skip(data)
+                return
+            chunk = data
+        if error := error_of_event(chunk) if is_error else error_in(chunk):
             if not self.finished:
                 raise error_from_stream(error, self._redactor)
         elif isinstance(chunk, Mapping):
@@ -129,7 +133,8 @@ class ChatStream:
         choice = _first_choice(chunk.get("choices"))
         if choice is None:
             return
-        delta = choice.get("delta")
+        # Some servers send messages where deltas belong.
+        delta = choice.get("delta", choice.get("message"))
         if isinstance(delta, Mapping):
             yield from self._delta(delta)
         self._note_finish(choice.get("finish_reason"))
@@ -142,13 +147,12 @@ class ChatStream:
         return PromptProgress(total, cached, processed)
 
     def _delta(self, delta: Mapping[str, Any]) -> Iterator[Delta]:
-        thought = delta.get("reasoning_content") or delta.get("reasoning")
-        if isinstance(thought, str) and thought:
+        text, thought = text_and_thought(delta)
+        if thought:
             self.started = True
             self.think.separated_by_server()
             yield Thinking(well_formed(thought), self._meter.take())
-        text = delta.get("content")
-        if isinstance(text, str) and text:
+        if text:
             self.started = True
             yield from self.think.feed(self._pairs.join(text), self._meter.take())
         calls = delta.get("tool_calls")

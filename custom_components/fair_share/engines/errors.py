@@ -40,11 +40,13 @@ _OVERFLOW_PHRASES = (
 )
 _EXHAUSTED_PHRASE = "context size has been exceeded"
 _LOADING_PHRASES = ("loading model", "model is loading", "model is still loading")
-_PICTURE_PHRASES = (
+_REQUEST_PHRASES = (
     "image input is not supported",
     "audio input is not supported",
     "not a multimodal model",
     "mmproj",
+    "jinja",
+    "chat template",
 )
 
 
@@ -90,6 +92,13 @@ def parse_body(text: str) -> ErrorBody | None:
     except ValueError, RecursionError:
         return None
     return error_in(value)
+
+
+def error_of_event(value: object) -> ErrorBody:
+    """Return the error in an event that is named one, whatever its shape."""
+    if error := error_in(value):
+        return error
+    return _fields(value) if isinstance(value, Mapping) else ErrorBody(str(value))
 
 
 def error_in(value: object) -> ErrorBody | None:
@@ -159,8 +168,9 @@ def _class_of(status: int, body: ErrorBody) -> type[EngineError]:
         or status == HTTPStatus.NOT_IMPLEMENTED
     ):
         return ClientFaultError
-    if any(phrase in message for phrase in _PICTURE_PHRASES):
-        # llama.cpp answers 500 to a picture that its model cannot see.
+    if any(phrase in message for phrase in _REQUEST_PHRASES):
+        # llama.cpp answers 500 to a picture that its model cannot see, and to messages
+        # that its chat template refuses.
         return ClientFaultError
     return ServerFaultError
 

@@ -21,6 +21,7 @@ from .base import (
 )
 from .chat_engine import CHAT_PATH, ChatEngine
 from .prometheus import total
+from .think import opens_block
 
 # Fields of a chat that change how its prompt is rendered.
 _TEMPLATE_FIELDS = (
@@ -78,6 +79,8 @@ class LlamaCppEngine(ChatEngine):
         caps = _mapping(props.get("chat_template_caps"))
         slots = _positive(props.get("total_slots"))
         context = _positive(settings.get("n_ctx")) or _positive(meta.get("n_ctx"))
+        if self._opens_think is None:
+            self._opens_think = await self._prompt_opens_think()
         return Capabilities(
             kind=self.kind,
             model=self._model or models[0],
@@ -91,6 +94,14 @@ class LlamaCppEngine(ChatEngine):
             counts_tokens=await self._can_count(),
             reports_progress=True,
         )
+
+    async def _prompt_opens_think(self) -> bool | None:
+        """Look whether a prompt ends inside a block, ``None`` if it can't be seen."""
+        try:
+            answer = await self._http.post("/apply-template", {"messages": [_SHORT]})
+            return opens_block(str(answer.fields().get("prompt", "")))
+        except ClientFaultError, NotAnEngineError:
+            return None
 
     async def _can_count(self) -> bool:
         try:

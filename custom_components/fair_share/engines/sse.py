@@ -1,9 +1,10 @@
 """Server-sent events out of a stream of bytes, however the bytes are cut.
 
-Follows the WHATWG rules for parsing an event stream, with two differences that fit
-inference servers: only ``data`` and ``event`` are kept, and an event that the end of
-the stream leaves without its blank line still counts, because some servers end with
-the line that says what went wrong. Pure: no I/O, no clock.
+Follows the WHATWG rules for parsing an event stream, with three differences that fit
+inference servers: only ``data`` and ``event`` are kept; a line ``error: ...``, with
+which older builds of llama.cpp end a stream, is an event named ``error``; and an event
+that the end of the stream leaves without its blank line still counts, because some
+servers end with the line that says what went wrong. Pure: no I/O, no clock.
 """
 
 from dataclasses import dataclass
@@ -12,6 +13,10 @@ import re
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 """Longest event that is accepted; a whole tool call or a picture fits many times."""
 
+ERROR = "error"
+"""The name of an event that tells what went wrong."""
+
+_FIELDS = {b"data", b"event", b"error"}
 _BOM = b"\xef\xbb\xbf"
 _LINE_END = re.compile(rb"[\r\n]")
 
@@ -94,14 +99,14 @@ class SseParser:
             self._dispatch(events)
             return
         name, _, value = line.partition(b":")
-        if name not in {b"data", b"event"}:
+        if name not in _FIELDS:
             return
         self._event_bytes += len(line)
         text = value.removeprefix(b" ").decode("utf-8", "replace")
-        if name == b"data":
+        if name != b"event":
             self._data.append(text)
-        else:
-            self._name = text
+        if name != b"data":
+            self._name = text if name == b"event" else ERROR
 
     def _dispatch(self, events: list[SseEvent]) -> None:
         if self._data:

@@ -7,30 +7,30 @@ Some chat templates open the block in the prompt, so that an answer starts with
 reasoning and only ``</think>`` is seen. Holding back every answer until it is known
 not to contain that tag would cost the first words of all voice answers, so nothing is
 held back by default: what came before a lone ``</think>`` has then been given out as
-content already, only the tag itself is taken out. But the filter tells it
-(``opens_unseen``), the engine remembers it for this server and has the filter of the
-next answers start inside a block (``starts_inside``). Such an assumed block that never
+content already, and is taken back with ``WasThinking``. The filter tells it, too
+(``opens_unseen``): the engine remembers it for this server and has the filter of the
+next answers start inside a block (``starts_inside``), as it does from the beginning
+where the server shows its prompt (``opens_block``). Such an assumed block that never
 closes in a finished answer was none: its text is given out as content at the end, late
 but not lost, and the engine forgets the assumption.
 """
 
 import re
 
-from .base import Content, Thinking
+from .base import Content, Thinking, WasThinking
+
+type Piece = Content | Thinking | WasThinking
 
 # A tag's attributes longer than this are no tag but text with a "<" in it.
 _LONGEST_TAG = 200
 
-_NAME = r"(?:thinking|thought|think)"
+_NAMES = ("thinking", "thought", "think", "reasoning", "seed:think")
+_NAME = f"(?:{'|'.join(_NAMES)})"
 _OPEN = re.compile(rf"<{_NAME}(?:\s[^<>]*)?>", re.IGNORECASE)
 _CLOSE = re.compile(rf"</{_NAME}\s*>", re.IGNORECASE)
 _ANY = re.compile(f"{_OPEN.pattern}|{_CLOSE.pattern}", re.IGNORECASE)
 _STARTED_TAG = re.compile(rf"</?{_NAME}(?:\s[^<>]*)?", re.IGNORECASE)
-_TAG_STARTS = tuple(
-    f"<{slash}{name}"
-    for slash in ("", "/")
-    for name in ("thinking", "thought", "think")
-)
+_TAG_STARTS = tuple(f"<{slash}{name}" for slash in ("", "/") for name in _NAMES)
 
 
 class ThinkFilter:
@@ -48,15 +48,16 @@ class ThinkFilter:
         self._held = ""
         self._tokens = 0
         self._trim = False
+        self._gave_content = False
 
-    def feed(self, text: str, tokens: int) -> list[Content | Thinking]:
+    def feed(self, text: str, tokens: int) -> list[Piece]:
         """Take the next piece of text; ``tokens`` it stands for are never lost.
 
         What could be the beginning of a tag is held until more is known.
         """
         self._tokens += tokens
         text = self._held + text
-        pieces: list[Content | Thinking] = []
+        pieces: list[Piece] = []
         position = 0
         for tag in _ANY.finditer(text):
             self._emit(pieces, text[position : tag.start()])
@@ -66,6 +67,7 @@ class ThinkFilter:
         keep = _possible_tag(rest)
         self._held = rest[keep:]
         self._emit(pieces, rest[:keep])
+        self._gave_content |= any(isinstance(piece, Content) for piece in pieces)
         return pieces
 
     def separated_by_server(self) -> None:
@@ -73,9 +75,9 @@ class ThinkFilter:
         if self._assumed:
             self._assumed = self._inside = False
 
-    def close(self, *, complete: bool) -> list[Content | Thinking]:
+    def close(self, *, complete: bool) -> list[Piece]:
         """End the answer; ``complete`` unless it was cut off at its limit."""
-        pieces: list[Content | Thinking] = []
+        pieces: list[Piece] = []
         held, self._held = self._held, ""
         if held and not _STARTED_TAG.fullmatch(held):
             self._emit(pieces, held)
@@ -85,22 +87,32 @@ class ThinkFilter:
             pieces.append(Thinking("", self._take_tokens()))
         return pieces
 
-    def _pass_tag(self, pieces: list[Content | Thinking], *, closes: bool) -> None:
+    def _pass_tag(self, pieces: list[Piece], *, closes: bool) -> None:
         if closes and (self._assumed or not self._inside):
             self.opens_unseen = True
+            self._take_back(pieces)
         elif self._assumed and self._assumed_text.strip():
             self._release_assumed(pieces)
         self._assumed = False
         self._inside = not closes
         self._trim = closes
 
-    def _release_assumed(self, pieces: list[Content | Thinking]) -> None:
+    def _take_back(self, pieces: list[Piece]) -> None:
+        """Make thinking of what was taken for content."""
+        for number, piece in enumerate(pieces):
+            if isinstance(piece, Content):
+                pieces[number] = Thinking(piece.text, piece.tokens)
+        if self._gave_content:
+            self._gave_content = False
+            pieces.append(WasThinking())
+
+    def _release_assumed(self, pieces: list[Piece]) -> None:
         self._assumed = self._inside = False
         self.closed_nothing = True
         if self._assumed_text:
             pieces.append(Content(self._assumed_text, self._take_tokens()))
 
-    def _emit(self, pieces: list[Content | Thinking], text: str) -> None:
+    def _emit(self, pieces: list[Piece], text: str) -> None:
         if self._inside:
             if text:
                 pieces.append(Thinking(text, self._take_tokens()))
@@ -117,6 +129,16 @@ class ThinkFilter:
     def _take_tokens(self) -> int:
         tokens, self._tokens = self._tokens, 0
         return tokens
+
+
+def opens_block(prompt: str) -> bool:
+    """Tell whether an answer to this prompt begins inside a block."""
+    tags = [*_ANY.finditer(prompt)]
+    return bool(
+        tags
+        and not tags[-1].group().startswith("</")
+        and not prompt[tags[-1].end() :].strip()
+    )
 
 
 def _possible_tag(text: str) -> int:

@@ -5,9 +5,9 @@ numbers it; ``ToolCallAssembler`` joins the fragments to complete calls.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 import json
-from typing import Any
+from typing import Any, NoReturn
 
 from .base import ToolCallDelta
 from .surrogates import well_formed
@@ -35,6 +35,13 @@ class _OpenCall:
     call_id: str | None
     name: str | None
     arguments: str = ""
+
+    def is_named_further(self, call_id: str | None, name: str) -> bool:
+        """Whether this name is the call's, or, where calls have ids, a piece of it."""
+        if self.name is None:
+            return True
+        has_piece = self.call_id is not None and call_id is None
+        return has_piece and not self.arguments and name != self.name
 
     def complete(self) -> bool:
         return _parse(self.arguments) is not None
@@ -74,10 +81,13 @@ class CallIndexer:
         call = self._calls[index]
         if name and arguments and arguments == call.arguments and call.complete():
             return
-        first_name = name if call.name is None else None
-        call.name = call.name or name
+        if name and call.is_named_further(call_id, name):
+            call.name = f"{call.name or ''}{name}"
+        else:
+            # Several servers repeat the name in every fragment.
+            name = None
         call.arguments += arguments
-        yield ToolCallDelta(index, None, first_name, arguments, tokens)
+        yield ToolCallDelta(index, None, name, arguments, tokens)
 
     def _find(
         self, server_index: object, call_id: str | None, name: str | None
@@ -97,17 +107,16 @@ class CallIndexer:
         if not numbered:
             return None
         last = self._calls[numbered[-1]]
-        begins = name is not None and last.name is not None
-        if begins and (name != last.name or last.complete()):
-            # A server without ids begins its next call.
-            return None
-        return numbered[-1]
+        if name is None or last.is_named_further(call_id, name):
+            return numbered[-1]
+        # A server without ids begins its next call, or repeats the name.
+        return None if name != last.name or last.complete() else numbered[-1]
 
 
 @dataclass(slots=True)
 class _Parts:
     call_id: str | None = None
-    name: str | None = None
+    name: str = ""
     arguments: list[str] = field(default_factory=list)
 
 
@@ -121,12 +130,23 @@ class ToolCallAssembler:
         """Take one fragment."""
         parts = self._parts.setdefault(delta.index, _Parts())
         parts.call_id = parts.call_id or delta.call_id
-        parts.name = parts.name or delta.name
+        parts.name += delta.name or ""
         parts.arguments.append(delta.arguments)
 
     def calls(self) -> list[ToolCall]:
-        """Return the calls in the order in which the model began them."""
-        return [_complete(index, parts) for index, parts in self._parts.items()]
+        """Return the calls in the order in which the model began them.
+
+        Every one has an id of its own: a call that comes again under its id is the
+        same call, another call under that id gets a new one.
+        """
+        calls: dict[str, ToolCall] = {}
+        for index, parts in self._parts.items():
+            call = _complete(index, parts)
+            first = calls.get(call.call_id, call)
+            if (first.name, first.arguments) != (call.name, call.arguments):
+                call = replace(call, call_id=f"{call.call_id}_{index}")
+            calls[call.call_id] = call
+        return list(calls.values())
 
 
 def assemble(deltas: Iterable[ToolCallDelta]) -> list[ToolCall]:
@@ -139,7 +159,7 @@ def assemble(deltas: Iterable[ToolCallDelta]) -> list[ToolCall]:
 
 def _complete(index: int, parts: _Parts) -> ToolCall:
     call_id = parts.call_id or f"call_{index}"
-    name = parts.name or ""
+    name = parts.name.strip()
     text = "".join(parts.arguments)
     arguments = _parse(text.strip() or "{}")
     if not name:
@@ -154,12 +174,19 @@ def _complete(index: int, parts: _Parts) -> ToolCall:
 def _parse(text: str) -> Mapping[str, Any] | None:
     """Return the JSON object in the text, ``None`` if there is none."""
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_constant=_refuse)
+        if isinstance(value, str) and value:
+            # Written down twice.
+            value = json.loads(value, parse_constant=_refuse)
     except ValueError, RecursionError:
         return None
-    if value is None:
+    if value is None or value in ("", []):
         return {}
     return value if isinstance(value, dict) else None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
 
 
 def _text(value: object) -> str | None:

@@ -53,9 +53,7 @@ class RunningAccount:
                 self._done = delta.processed
                 self._report_prompt()
             case Usage():
-                uncached = delta.prompt_tokens - delta.cached_tokens
-                tokens = TokenCount(uncached, delta.cached_tokens, delta.output_tokens)
-                self._grant.settle(tokens, estimated=delta.estimated)
+                self._settle(delta)
             case Finish():
                 self._grant.finish()
 
@@ -69,6 +67,14 @@ class RunningAccount:
         if not self._answering:
             self._done = min(self._total, self._done + self._batch)
             self._report_prompt()
+
+    def _settle(self, usage: Usage) -> None:
+        total, cached = usage.prompt_tokens, usage.cached_tokens
+        if not total:
+            # The server counts nothing. It has read what was measured before.
+            total, cached = self._total, self._cached
+        tokens = TokenCount(total - cached, cached, usage.output_tokens)
+        self._grant.settle(tokens, estimated=usage.estimated)
 
     def _report_prompt(self) -> None:
         uncached = self._done - self._cached

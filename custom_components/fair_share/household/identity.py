@@ -21,8 +21,8 @@ class IdentityResolver:
     """Finds out who asks, by what Home Assistant vouches for; never guesses.
 
     In this order: a satellite by its device and never by a user; the user of the
-    context, by their person or as a further user of a member; the device; the
-    automation or script that the context belongs to; else the guest.
+    context, by their person or as a further user of a member, else as a guest; the
+    device; the automation or script that the context belongs to; else the guest.
 
     The WebSocket connection is not looked at: it stays set in automations which a call
     over it has triggered, and would charge them to whoever clicked.
@@ -68,20 +68,20 @@ class IdentityResolver:
         return _guest(Workload.VOICE)
 
     def _user(self, user_id: str, device_id: str | None) -> Asker:
+        if (member := self._member(user_id)) is None:
+            return _guest(None)
+        # The client itself says which device it is: it may refine who is logged in,
+        # not overrule it.
         device = self._device(device_id)
-        if member := self._member(user_id):
-            # The client itself says which device it is: it may refine who is logged
-            # in, not overrule it.
-            if device and device.member_id == member.member_id:
-                return _by_device(device)
-            return Asker(
-                member.member_id,
-                direct_id(member.member_id),
-                None,
-                None,
-                IdentityRule.USER,
-            )
-        return _by_device(device) if device else _guest(None)
+        if device and device.member_id == member.member_id:
+            return _by_device(device)
+        return Asker(
+            member.member_id,
+            direct_id(member.member_id),
+            None,
+            None,
+            IdentityRule.USER,
+        )
 
     def _member(self, user_id: str) -> MemberConfig | None:
         person_id = self._person_of(user_id)

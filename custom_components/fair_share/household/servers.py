@@ -45,6 +45,7 @@ _CHECK_AWAY_S = 5.0
 _CHECK_LOADING_S = 1.0
 _FIRST_CHECK_PATIENCE_S = 3.0
 _FALLBACK_CONTEXT_TOKENS = 4096
+_SERVER_ID = "server_id"
 
 
 class ServerState(StrEnum):
@@ -76,6 +77,8 @@ class WatchedServer:
     ) -> None:
         """Watch the server of ``subentry``; ``on_state`` is called on each change."""
         self.subentry = subentry
+        # A copy: Home Assistant changes a subentry in place.
+        self.data = dict(subentry.data)
         self.engine = engine
         self.state = ServerState.UNREACHABLE
         self.capabilities: Capabilities | None = None
@@ -111,9 +114,9 @@ class WatchedServer:
         known = self.capabilities
         if known is None:
             return None
-        declared_slots = self.subentry.data.get(CONF_SLOTS)
-        declared_context = self.subentry.data.get(CONF_CONTEXT_TOKENS)
-        own_memory = self.subentry.data.get(CONF_MEMORY) == MEMORY_SEPARATE
+        declared_slots = self.data.get(CONF_SLOTS)
+        declared_context = self.data.get(CONF_CONTEXT_TOKENS)
+        own_memory = self.data.get(CONF_MEMORY) == MEMORY_SEPARATE
         return ServerCapacity(
             server_id=self.subentry.subentry_id,
             slots=_smallest(declared_slots, known.slots) or 1,
@@ -209,6 +212,7 @@ class ServerPool:
             if server_id not in subentries:
                 self._forget(server_id)
                 self._queue.remove_server(server_id)
+                self._end_reauth(server_id)
         for server_id, subentry in subentries.items():
             self._follow(server_id, subentry)
 
@@ -239,9 +243,7 @@ class ServerPool:
     def _follow(self, server_id: str, subentry: ConfigSubentry) -> None:
         known = self._watched.get(server_id)
         if known is not None:
-            unchanged = dict(known.subentry.data) == dict(subentry.data)
-            known.subentry = subentry
-            if unchanged:
+            if known.data == subentry.data:
                 return
             self._forget(server_id)
             self._queue.close_server(server_id)
@@ -269,15 +271,24 @@ class ServerPool:
         capacity = server.capacity()
         if server.state is ServerState.READY and capacity is not None:
             self._queue.put_server(capacity)
+            self._end_reauth(server_id)
         else:
             self._queue.close_server(server_id)
         if server.state is ServerState.AUTH_FAILED:
             self._entry.async_start_reauth(
                 self._hass,
                 context={"source": SOURCE_REAUTH},
-                data={"server_id": server_id},
+                data={_SERVER_ID: server_id},
             )
         self._on_change(server_id)
+
+    def _end_reauth(self, server_id: str) -> None:
+        """Ask no longer for a key that is not needed any more."""
+        flows = self._hass.config_entries.flow
+        for flow in flows.async_progress_by_init_data_type(
+            dict, lambda data: data.get(_SERVER_ID) == server_id
+        ):
+            flows.async_abort(flow["flow_id"])
 
 
 def _state_after(error: EngineError) -> ServerState:
