@@ -37,6 +37,8 @@ from custom_components.fair_share.admission.quota import QUOTA_CHUNK_TOKENS
 
 from .world import World, capacity
 
+pytestmark = pytest.mark.timeout(900)
+
 MEMBERS = ("parent", "child", "teen")
 SOURCES = ("phone", "tablet")
 COSTS = CostWeights()
@@ -437,8 +439,8 @@ class RestlessHousehold(MixedHousehold):
 
 
 _SETTINGS = settings(
-    max_examples=60,
-    stateful_step_count=60,
+    max_examples=40,
+    stateful_step_count=50,
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )

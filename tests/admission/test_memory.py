@@ -3,6 +3,7 @@
 from custom_components.fair_share.admission.model import (
     Caps,
     NodeSpec,
+    Outcome,
     Rule,
     TokenCount,
     Workload,
@@ -22,36 +23,56 @@ def roomy(*, survives: bool) -> World:
     return world
 
 
-def room(world: World) -> int:
-    """Return the longest answer that is promised to a lone request."""
-    world.ask(CHAT, prompt=100, output=1000)
-    longest = world.dispatched[-1].max_output_tokens
-    world.end(world.order()[-1], tokens=TokenCount(100, 0, 1))
-    return longest
+def fits_beside_another(world: World, output: int) -> bool:
+    """Try whether a request of so much output may start beside a small one."""
+    first = world.ask(CHAT, prompt=100, output=16)
+    second = world.ask(CHAT, prompt=100, output=output)
+    both = world.running() == 2
+    for request_id in (first, second):
+        world.end(request_id, Outcome.CANCELLED)
+    return both
 
 
 def test_after_an_exhausted_pool_less_is_planned_with() -> None:
     world = roomy(survives=True)
-    assert room(world) == 850
+    learn_long_answers(world)
+    assert fits_beside_another(world, 800)
     world.scheduler.note_exhausted("server", world.now)
-    assert room(world) == 755
+    assert not fits_beside_another(world, 800)
+    assert fits_beside_another(world, 700)
     world.scheduler.note_exhausted("unknown", world.now)
-    assert room(world) == 755
+    assert fits_beside_another(world, 700)
 
 
-def test_quiet_minutes_win_it_back_and_no_more_than_all_of_it() -> None:
+def test_quiet_minutes_win_it_back() -> None:
     world = roomy(survives=True)
+    learn_long_answers(world)
     world.scheduler.note_exhausted("server", world.now)
-    world.pass_time(120)
-    assert room(world) == 775
-    world.pass_time(3600)
-    assert room(world) == 900
+    world.pass_time(540)
+    assert fits_beside_another(world, 845)
+    assert not fits_beside_another(world, 846)
+    world.pass_time(60)
+    assert fits_beside_another(world, 850)
 
 
 def test_a_pool_whose_end_kills_is_never_planned_to_its_end() -> None:
     world = roomy(survives=False)
     world.pass_time(3600)
-    assert room(world) == 850
+    world.ask(CHAT, prompt=100, output=2000)
+    assert world.dispatched[0].max_output_tokens == 850
+
+
+def test_an_exhausted_pool_never_shuts_out_a_lone_request() -> None:
+    world = roomy(survives=True)
+    for _ in range(20):
+        world.scheduler.note_exhausted("server", world.now)
+    assert world.ask(CHAT, prompt=900, output=30) == world.order()[-1]
+
+
+def learn_long_answers(world: World) -> None:
+    """Let the class be known for answers as long as they may be."""
+    for _ in range(20):
+        world.end(world.ask(CHAT, prompt=50), tokens=TokenCount(50, 0, 2000))
 
 
 def test_an_answer_longer_than_usual_is_still_given_room() -> None:
@@ -105,3 +126,13 @@ def test_who_is_at_an_own_limit_is_told_so() -> None:
     waiting = world.ask(CHAT)
     rules = {each.request_id: each.rule for each in world.scheduler.status(0).requests}
     assert rules[waiting] is Rule.IN_FLIGHT_CAP
+
+
+def test_who_may_not_overtake_is_told_who_waits_for_memory() -> None:
+    world = roomy(survives=False)
+    world.set(bypass=0.0)
+    world.ask(CHAT, prompt=500, output=100)
+    world.ask("child/direct/chat", prompt=500, output=20)
+    small = world.ask(CHAT, prompt=20, output=400)
+    rules = {each.request_id: each.rule for each in world.scheduler.status(0).requests}
+    assert rules[small] is Rule.BEHIND_BLOCKED

@@ -254,3 +254,9 @@ def test_an_unreachable_server_interrupts_nobody(world: World) -> None:
     world.scheduler.close_server("server", world.now)
     world.ask(VOICE)
     assert victims(world) == []
+
+
+def test_a_class_never_interrupts_itself(world: World) -> None:
+    world.output(world.ask(CHAT, output=2000), 1000)
+    world.ask(CHAT)
+    assert victims(world) == []

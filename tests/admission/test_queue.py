@@ -255,6 +255,27 @@ async def test_a_running_answer_is_stopped_when_the_queue_closes(home: Home) -> 
     assert home.records[0].tokens.output == 2
 
 
+async def test_leaving_in_the_moment_of_a_refusal_is_just_leaving(home: Home) -> None:
+    home.queue.put_node(NodeSpec("parent", quota=QuotaSpec(50)))
+    stay = asyncio.Event()
+    running, waiting = home.start(stay, prompt=40), home.start(stay)
+    await settle()
+    waiting.cancel()
+    home.queue.remove_node("parent")
+    await settle()
+    assert waiting.cancelled()
+    stay.set()
+    await running
+    assert home.counts == (0, 0)
+
+
+async def test_reading_a_prompt_is_stopped_when_the_queue_closes(home: Home) -> None:
+    async with home.queue.admit(home.request()) as grant:
+        home.queue.close()
+        verdict = grant.prompt_progress(uncached=5, cached=0)
+        assert verdict is Verdict.STOP_CLOSED
+
+
 async def test_who_left_is_not_told_anything_more(home: Home) -> None:
     stay = asyncio.Event()
     running, leaving = home.start(stay), home.start(stay)

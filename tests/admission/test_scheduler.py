@@ -1,10 +1,12 @@
 """Who starts next, where and why: one situation at a time."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from custom_components.fair_share.admission.model import (
+    DEFAULT_PROFILES,
     Caps,
     CostWeights,
     Limits,
@@ -26,6 +28,11 @@ from custom_components.fair_share.admission.scheduler import Scheduler
 
 from .world import START, World, capacity
 
+HASTY = {
+    # No ageing, so that only being overdue makes patient work urgent.
+    workload: replace(profile, age_step_s=1e9)
+    for workload, profile in DEFAULT_PROFILES.items()
+}
 ADA, BEN = "parent/direct/chat", "child/direct/chat"
 
 
@@ -102,15 +109,56 @@ def test_waiting_makes_patient_work_more_urgent(world: World) -> None:
 
 def test_overdue_work_is_certain_of_every_second_start(world: World) -> None:
     running = world.ask("parent/direct/background")
-    late = [world.ask("child/direct/background") for _ in range(3)]
+    late = [
+        world.ask(f"{who}/direct/{kind}")
+        for who, kind in (("child", "background"), ("parent", "task"))
+    ]
+    world.set(profiles=HASTY, background_share=0.0)
     world.pass_time(1900)
-    world.ask("parent/direct/voice")
-    world.end(running)
     for _ in range(3):
+        world.ask("child/direct/voice")
+    for _ in range(4):
         world.end(world.order()[-1], tokens=TokenCount(10, 0, 1000))
     rules = [dispatch.rule for dispatch in world.dispatched]
     assert [rule is Rule.OVERDUE for rule in rules] == [False, True, False, True, False]
-    assert world.order()[1] == late[0]
+    assert set(world.order()[1::2]) == set(late)
+    assert running == world.order()[0]
+
+
+def test_a_long_queue_of_ones_own_makes_nobody_overdue(world: World) -> None:
+    for _ in range(6):
+        world.ask(ADA)
+    for _ in range(4):
+        world.pass_time(50)
+        world.end(world.order()[-1], tokens=TokenCount(10, 0, 100))
+    assert Rule.OVERDUE not in {dispatch.rule for dispatch in world.dispatched}
+
+
+def test_what_no_server_in_reach_can_hold_holds_up_nobody_behind_it(
+    world: World,
+) -> None:
+    world.server(capacity("large", slots=1, context=50_000))
+    world.scheduler.close_server("large", world.now)
+    large = world.ask(ADA, prompt=20_000)
+    small = world.ask(ADA)
+    assert world.order() == [small]
+    assert rule_of(world, large) is Rule.NO_SERVER
+    assert world.scheduler.next_deadline() == 120
+    world.pass_time(120)
+    assert [each.request_id for each in world.rejected] == [large]
+
+
+def test_what_comes_into_reach_again_is_patient_anew(world: World) -> None:
+    world.server(capacity("large", slots=1, context=50_000))
+    running = world.ask(ADA, prompt=20_000)
+    large = world.ask(ADA, prompt=20_000)
+    world.scheduler.close_server("large", world.now)
+    world.pass_time(100)
+    world.server(capacity("large", slots=1, context=50_000))
+    world.pass_time(100)
+    assert world.rejected == []
+    world.end(running)
+    assert world.order()[-1] == large
 
 
 def test_the_next_request_of_a_turn_goes_before_its_class(world: World) -> None:
@@ -469,6 +517,16 @@ def test_one_class_cannot_fill_the_queue(world: World) -> None:
     assert world.ask(BEN)
 
 
+def test_the_next_request_of_a_turn_is_never_refused_by_a_full_queue(
+    world: World,
+) -> None:
+    world.set(limits=Limits(queued=1))
+    world.ask(ADA)
+    world.ask(ADA)
+    assert world.ask(ADA, continues=True)
+    assert world.waiting() == 2
+
+
 def test_a_member_can_have_a_limit_of_its_own(world: World) -> None:
     world.scheduler.put_node(NodeSpec("parent", caps=Caps(queued=1)), world.wall)
     world.ask(ADA)
@@ -581,6 +639,31 @@ def test_accounts_outlive_a_restart(world: World) -> None:
         before.requests,
     )
     assert after.window == before.window
+
+
+def test_what_is_only_prepaid_does_not_outlive_a_restart(world: World) -> None:
+    request_id = world.ask(ADA, prompt=80, output=200)
+    world.scheduler.prompt_progress(request_id, uncached=80, cached=0)
+    world.output(request_id, 10)
+    again = World()
+    again.scheduler.restore_state(world.scheduler.export_state())
+    again.member("parent", *Workload)
+    assert again.scheduler.node_status("parent").charge == 100
+    assert again.scheduler.node_status("parent").counter == 100
+
+
+def test_use_of_today_is_found_again_after_a_boot_with_a_wrong_clock(
+    world: World,
+) -> None:
+    world.scheduler.put_node(NodeSpec("parent", quota=QuotaSpec(1000)), world.wall)
+    world.end(world.ask(ADA, prompt=80), tokens=TokenCount(80, 0, 20))
+    again = World(Scheduler(datetime(1970, 1, 1, tzinfo=UTC)))
+    again.wall = datetime(1970, 1, 1, tzinfo=UTC)
+    again.scheduler.restore_state(world.scheduler.export_state())
+    again.member("parent", *Workload, quota=QuotaSpec(1000))
+    again.wall = START
+    again.decide()
+    assert again.scheduler.node_status("parent").window.used_tokens == 100
 
 
 def test_accounts_of_who_is_not_back_yet_are_kept(world: World) -> None:

@@ -75,6 +75,12 @@ class Accounts:
         entry.run_output = tokens.output
         self._book(entry)
 
+    def prepaid(self, entry: Entry) -> float:
+        """Return what is booked of a running request but not delivered yet."""
+        counted = entry.counted
+        delivered = entry.costs.charge(counted.uncached, counted.cached, counted.output)
+        return entry.booked - delivered
+
     def close(self, entry: Entry) -> None:
         """Refund what was paid for but not delivered."""
         entry.prompt = TokenCount(entry.counted.uncached, entry.counted.cached)

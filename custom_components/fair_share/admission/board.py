@@ -18,6 +18,7 @@ class Board:
         self.waiting: dict[str, Entry] = {}
         self.running: dict[str, Entry] = {}
         self.backlogged: dict[str, Leaf] = {}
+        self._out_of_reach: dict[str, Entry] = {}
 
     def knows(self, request_id: str) -> bool:
         """Whether a request of this id waits or runs."""
@@ -51,6 +52,24 @@ class Board:
             leaf.workload is Workload.BACKGROUND for leaf in self.backlogged.values()
         )
 
+    def note_reach(self, entry: Entry, now: float) -> None:
+        """Note whether any server in reach could run a waiting request."""
+        if self.hosts(entry):
+            entry.unreachable_since_s = None
+            self._out_of_reach.pop(entry.request.request_id, None)
+        elif entry.unreachable_since_s is None:
+            entry.unreachable_since_s = now
+            self._out_of_reach[entry.request.request_id] = entry
+
+    def note_servers(self, now: float) -> None:
+        """Note that servers came, went or changed."""
+        for entry in self.waiting.values():
+            self.note_reach(entry, now)
+
+    def out_of_reach(self) -> list[Entry]:
+        """Return the waiting requests that no server in reach could run."""
+        return list(self._out_of_reach.values())
+
     def enqueue(self, entry: Entry, *, front: bool, lift: bool = True) -> None:
         """Let a request wait; see ``ShareTree.enqueue``."""
         self.waiting[entry.request.request_id] = entry
@@ -60,6 +79,8 @@ class Board:
     def dequeue(self, entry: Entry) -> None:
         """Let a request wait no more."""
         del self.waiting[entry.request.request_id]
+        self._out_of_reach.pop(entry.request.request_id, None)
+        entry.unreachable_since_s = None
         self.tree.dequeue(entry)
         if not entry.leaf.queue:
             del self.backlogged[entry.leaf.node_id]

@@ -34,6 +34,7 @@ class Entry:
     """
 
     __slots__ = (
+        "aged_by",
         "arrived_s",
         "booked",
         "checked_output",
@@ -60,6 +61,7 @@ class Entry:
         "sequence",
         "server",
         "started_s",
+        "unreachable_since_s",
         "urgent",
         "waited_first_s",
     )
@@ -72,6 +74,7 @@ class Entry:
         self.leaf = leaf
         self.arrived_s = arrived_s
         self.sequence = sequence
+        self.unreachable_since_s: float | None = None
         self.path: tuple[Node, ...] = ()
         self.server: Server | None = None
         self.dispatch: Dispatch | None = None
@@ -94,6 +97,7 @@ class Entry:
         self.output_bound = 0
         self.checked_output = 0
         self.run_output = 0
+        self.aged_by = 0
         self.preempting = False
         self.preemptions = 0
         self.paused_at_s: float | None = None
@@ -115,6 +119,8 @@ class Entry:
         now: float,
     ) -> Dispatch:
         """Fix where it runs; at the first start also its accounts and prices."""
+        waited = now - self.passed_over_since_s()
+        self.aged_by = int(waited // self.leaf.profile.age_step_s)
         if not self.resumed:
             self.path = self.leaf.path
             self.costs = costs
@@ -161,27 +167,39 @@ class Entry:
             return now - self.arrived_s
         return self.waited_first_s
 
-    def overdue_at_s(self) -> float:
-        """Return the moment from which the request is overdue."""
-        if self.paused_at_s is not None:
-            return self.paused_at_s + self.leaf.profile.max_pause_s
-        return self.arrived_s + self.leaf.profile.max_wait_s
+    def passed_over_since_s(self) -> float:
+        """Return since when others were preferred to it.
 
-    def patience_ends_s(self, unserved_since_s: float) -> float:
-        """Return until when it waits for a server that was lost at that moment."""
-        since = max(self.arrived_s, unserved_since_s)
-        return since + self.leaf.profile.patience_s
+        Not while it waited behind requests of its own class: who asks for much at
+        once must not get ahead of the others by it.
+        """
+        if self.paused_at_s is not None:
+            return self.paused_at_s
+        return max(self.arrived_s, self.leaf.last_start_s)
+
+    def overdue_at_s(self) -> float:
+        """Return when the request, at the head of its class, becomes overdue."""
+        profile = self.leaf.profile
+        paused = self.paused_at_s is not None
+        limit = profile.max_pause_s if paused else profile.max_wait_s
+        return self.passed_over_since_s() + limit
+
+    def patience_ends_s(self) -> float | None:
+        """Return until when it waits for a server in reach, if it has to."""
+        since = self.unreachable_since_s
+        return None if since is None else since + self.leaf.profile.patience_s
 
     def effective_band(self, now: float) -> int:
-        """Return the band after ageing: one more urgent for every step waited.
+        """Return the band after ageing: one more urgent for every step passed over.
 
         What a used-up quota demoted is background work, and ages as such.
         """
         profile = self.leaf.profile
         demoted = any(node.demotes() for node in self.path or self.leaf.path)
         band = BACKGROUND_BAND if demoted else profile.band
-        since = self.arrived_s if self.paused_at_s is None else self.paused_at_s
-        waited = now - since if self.dispatch is None else self.started_s - since
+        if self.dispatch is not None:
+            return max(0, band - self.aged_by)
+        waited = now - self.passed_over_since_s()
         return max(0, band - int(waited // profile.age_step_s))
 
     def expected_left(self) -> int:

@@ -59,12 +59,13 @@ class Grant:
         self.dispatch = dispatch
         self.finished = False
 
-    def prompt_progress(self, *, uncached: int, cached: int) -> None:
+    def prompt_progress(self, *, uncached: int, cached: int) -> Verdict:
         """Report how much of the prompt is processed by now, in tokens."""
         self._queue.scheduler.prompt_progress(
             self.dispatch.request_id, uncached=uncached, cached=cached
         )
         self._queue.on_change(self._path)
+        return Verdict.STOP_CLOSED if self._queue.closed else Verdict.CONTINUE
 
     def output(self, tokens: int) -> Verdict:
         """Report further output tokens; the answer says whether to go on."""
@@ -147,7 +148,9 @@ class AdmissionQueue:
             raise
         finally:
             del self._turns[request_id]
-            if not _was_refused(turn):
+            if turn.done() and not turn.cancelled():
+                turn.exception()  # a refusal that nobody waits for is no news
+            if self.scheduler.knows(request_id):
                 whole = grant is not None and grant.finished
                 self._release(request_id, Outcome.FINISHED if whole else outcome)
             self.on_change(path)
@@ -249,7 +252,3 @@ class AdmissionQueue:
             delays.append(max(deadline - self.clock.monotonic(), 0.0))
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(min(delays), self.decide)
-
-
-def _was_refused(turn: asyncio.Future[Dispatch]) -> bool:
-    return turn.done() and not turn.cancelled() and turn.exception() is not None

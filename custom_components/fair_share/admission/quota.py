@@ -47,6 +47,7 @@ class WindowAccount:
 
     __slots__ = (
         "_drained_at",
+        "_later",
         "at_end",
         "ends_at",
         "granted_tokens",
@@ -68,6 +69,7 @@ class WindowAccount:
         self.at_end = QuotaEnd.STOP
         self.window = QuotaWindow.DAY
         self._drained_at = wall.astimezone(UTC)
+        self._later: tuple[datetime, int, int] | None = None
         self.set_spec(spec, wall)
         self.started_at, self.ends_at = window_bounds(self.window, wall)
 
@@ -93,7 +95,7 @@ class WindowAccount:
         self._drain(wall.astimezone(UTC))
         if wall >= self.ends_at:
             self.started_at, self.ends_at = window_bounds(self.window, wall)
-            self.used_tokens = self.granted_tokens = 0
+            self._begin()
             return True
         if wall < self.started_at - CLOCK_STEP_TOLERANCE:
             self.started_at, self.ends_at = window_bounds(self.window, wall)
@@ -112,6 +114,9 @@ class WindowAccount:
             self.used_tokens = used_tokens
             self.granted_tokens = granted_tokens
             self.level = float(min(used_tokens, self.limit or 0))
+        elif started_at.astimezone(UTC) > self.started_at:
+            # The clock is not set yet: it counts once the clock is right.
+            self._later = (started_at.astimezone(UTC), used_tokens, granted_tokens)
 
     @property
     def exhausted(self) -> bool:
@@ -140,6 +145,13 @@ class WindowAccount:
             if self.limit is None
             else self.limit + self.granted_tokens,
         )
+
+    def _begin(self) -> None:
+        """Start to count the window that has just begun."""
+        self.used_tokens = self.granted_tokens = 0
+        if self._later is not None and self._later[0] == self.started_at:
+            _, self.used_tokens, self.granted_tokens = self._later
+        self._later = None
 
     def _drain(self, moment: datetime) -> None:
         passed = (moment - self._drained_at).total_seconds()

@@ -99,8 +99,9 @@ class Refuser:
                 for entry in list(leaf.queue.values()):
                     self.refuse(entry, rejected)
 
-    def refuse_impatient(self, unserved_since_s: float, now: float) -> None:
-        """Refuse what has waited for a server for longer than its patience."""
-        for entry in list(self._board.waiting.values()):
-            if entry.patience_ends_s(unserved_since_s) <= now:
+    def refuse_impatient(self, now: float) -> None:
+        """Refuse what has waited for a server in reach for longer than its patience."""
+        for entry in self._board.out_of_reach():
+            ends = entry.patience_ends_s()
+            if ends is not None and ends <= now:
                 self.refuse(entry, Rejected(RejectReason.NO_SERVER))

@@ -6,7 +6,7 @@ Synchronous and free of I/O: events go in through methods, decisions come out of
 that have something waiting, times the depth of the tree.
 """
 
-from collections import deque
+from collections import defaultdict, deque
 from datetime import UTC, datetime
 
 from .accounts import Accounts
@@ -46,9 +46,7 @@ _FIRST_GUESS_DURATION_S = 10.0
 class Scheduler:
     """The queue's whole state and all its rules."""
 
-    def __init__(
-        self, wall: datetime, *, now: float = 0.0, settings: Settings | None = None
-    ) -> None:
+    def __init__(self, wall: datetime, *, settings: Settings | None = None) -> None:
         """Start with no members and no servers. Raises ``KeyError``: policy unknown."""
         self._settings = settings or Settings()
         self._board = Board(wall)
@@ -72,7 +70,6 @@ class Scheduler:
         self._reset_nodes: list[str] = []
         self._durations: deque[float] = deque(maxlen=20)
         self._sequence = 0
-        self._unserved_since: float | None = now
         self._windows_checked_at = wall.astimezone(UTC)
         self._next_reset = self._first_reset()
         self.configure(self._settings)
@@ -121,19 +118,19 @@ class Scheduler:
         )
         server.capacity = capacity
         server.usable = True
-        self._unserved_since = None
+        self._board.note_servers(now)
         self._refuser.refuse_hopeless()
 
     def close_server(self, server_id: str, now: float) -> None:
         """Start nothing on a server until it is put again; unknown ids are ignored."""
         if server := self._board.servers.get(server_id):
             server.usable = False
-        self._note_service(now)
+        self._board.note_servers(now)
 
     def remove_server(self, server_id: str, now: float) -> None:
         """Forget a server; what runs there ends in its own way."""
         self._board.servers.pop(server_id, None)
-        self._note_service(now)
+        self._board.note_servers(now)
         self._refuser.refuse_hopeless()
 
     def note_exhausted(self, server_id: str, now: float) -> None:
@@ -160,19 +157,23 @@ class Scheduler:
         refusal = (
             too_long(entry, self._board.servers.values())
             or quota_used_up(leaf, wall)
-            or queue_full(leaf, self._settings.limits, self._mean_wait_s())
+            or (
+                None
+                if request.continues_turn
+                else queue_full(leaf, self._settings.limits, self._mean_wait_s())
+            )
         )
         if refusal:
             leaf.note_rejected()
             raise refusal
         self._board.enqueue(entry, front=request.continues_turn)
+        self._board.note_reach(entry, now)
 
     def decide(self, now: float, wall: datetime) -> Decisions:
         """Start all that can start now, and refuse what lost its chance."""
         self._pass_time(now, wall)
         self._refuser.refuse_exhausted(wall)
-        if self._unserved_since is not None:
-            self._refuser.refuse_impatient(self._unserved_since, now)
+        self._refuser.refuse_impatient(now)
         dispatches = self._starter.start_all(now)
         preemptions = self._starter.preempt(now)
         reset_nodes, self._reset_nodes = tuple(self._reset_nodes), []
@@ -214,6 +215,7 @@ class Scheduler:
             node.preemptions += 1
         if self._tree.nodes.get(entry.leaf.node_id) is entry.leaf:
             self._board.enqueue(entry, front=True, lift=False)
+            self._board.note_reach(entry, now)
         else:
             self._end(entry, Outcome.STOPPED, now)
             self._refuser.note_refused(entry, Rejected(RejectReason.CLASS_REMOVED))
@@ -240,13 +242,14 @@ class Scheduler:
 
     # Looks
 
+    def knows(self, request_id: str) -> bool:
+        """Return whether a request waits or runs."""
+        return self._board.knows(request_id)
+
     def next_deadline(self) -> float | None:
         """Return when a waiting request runs out of patience, in monotonic seconds."""
-        since = self._unserved_since
-        if since is None:
-            return None
-        ends = (entry.patience_ends_s(since) for entry in self._board.waiting.values())
-        return min(ends, default=None)
+        ends = [entry.patience_ends_s() for entry in self._board.out_of_reach()]
+        return min((end for end in ends if end is not None), default=None)
 
     def next_reset(self) -> datetime:
         """Return when the first quota window ends or a quota is refilled, in UTC."""
@@ -321,8 +324,12 @@ class Scheduler:
         )
 
     def export_state(self) -> LedgerState:
-        """Return what outlives a restart."""
-        return LedgerState(self._tree.states())
+        """Return what outlives a restart: what was delivered, not what is prepaid."""
+        prepaid: dict[str, float] = defaultdict(float)
+        for entry in self._board.running.values():
+            for node in entry.path:
+                prepaid[node.node_id] += self._accounts.prepaid(entry)
+        return LedgerState(self._tree.states(prepaid))
 
     def restore_state(self, state: LedgerState) -> None:
         """Take accounts over from before a restart."""
@@ -363,12 +370,6 @@ class Scheduler:
         return record
 
     # Time
-
-    def _note_service(self, now: float) -> None:
-        if any(server.usable for server in self._board.servers.values()):
-            self._unserved_since = None
-        elif self._unserved_since is None:
-            self._unserved_since = now
 
     def _pass_time(self, now: float, wall: datetime) -> None:
         """Plan with more memory after quiet minutes; begin windows that are due."""

@@ -32,17 +32,18 @@ def eligible_heads(
     """Return the heads that may compete for the next start.
 
     Not those under a node at its own limit of running requests or that waits for its
-    quota, nor those that no reachable server could hold (``hosts`` names those). To be
+    quota. What no server in reach could hold (``hosts`` names those) holds up nobody
+    behind it. To be
     held back in this way is like being away: a node that competes again is lifted to
     the virtual time of its parent.
     """
     waiting = list(leaves)
     heads = [
-        leaf.head()
+        head
         for leaf in waiting
         if not any(node.at_capacity() for node in leaf.path)
         and waits_for_refill(leaf) is None
-        and hosts(leaf.head())
+        and (head := leaf.first(hosts)) is not None
     ]
     competing = {node for head in heads for node in head.leaf.path}
     for leaf in waiting:

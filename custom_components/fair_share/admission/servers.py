@@ -66,7 +66,7 @@ class Server:
         pool = self.capacity.kv_tokens
         if pool is None:
             return self.capacity.context_tokens
-        planned = int(pool * self.commitment) - self.capacity.block_tokens + 1
+        planned = int(pool * POOL_SAFETY) - self.capacity.block_tokens + 1
         return min(self.capacity.context_tokens, planned)
 
     def allowed_for(self, request: Request) -> bool:

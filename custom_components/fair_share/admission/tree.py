@@ -10,8 +10,9 @@ queueing). A counter is never lowered by being idle: pausing pays no debt.
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
+from math import inf
 
 from .entry import Entry
 from .model import (
@@ -155,13 +156,13 @@ class Node:
             last=self.last,
         )
 
-    def state(self) -> NodeState:
-        """Return what outlives a restart."""
+    def state(self, prepaid: float) -> NodeState:
+        """Return what outlives a restart, without what is only prepaid."""
         return NodeState(
             node_id=self.node_id,
             tokens=self.tokens,
-            charge=self.charge,
-            counter=self.counter,
+            charge=self.charge - prepaid,
+            counter=self.counter - prepaid / self.weight,
             virtual_time=self.virtual_time,
             requests=self.requests,
             rejected=self.rejected,
@@ -201,6 +202,7 @@ class Leaf(Node):
         self.profile = profile
         self.queue: OrderedDict[str, Entry] = OrderedDict()
         self.predictor = OutputPredictor()
+        self.last_start_s = -inf
 
     def leaves(self) -> Iterator[Leaf]:
         """Yield this class itself."""
@@ -209,6 +211,10 @@ class Leaf(Node):
     def head(self) -> Entry:
         """Return the request that is next in this class."""
         return next(iter(self.queue.values()))
+
+    def first(self, accepts: Callable[[Entry], object]) -> Entry | None:
+        """Return the first request that is accepted, ``None`` if there is none."""
+        return next((entry for entry in self.queue.values() if accepts(entry)), None)
 
 
 class ShareTree:
@@ -288,9 +294,14 @@ class ShareTree:
             if node.window.refill_per_s is not None:
                 node.window.roll(wall)
 
-    def states(self) -> tuple[NodeState, ...]:
-        """Return all accounts, also those whose node has not come back yet."""
-        known = (node.state() for node in self.nodes.values())
+    def states(self, prepaid: Mapping[str, float]) -> tuple[NodeState, ...]:
+        """Return all accounts, also those whose node has not come back yet.
+
+        Without what is ``prepaid``, by the ids of the nodes.
+        """
+        known = (
+            node.state(prepaid.get(node.node_id, 0.0)) for node in self.nodes.values()
+        )
         return (*known, *self._remembered.values())
 
     def restore(self, states: Iterable[NodeState]) -> None:

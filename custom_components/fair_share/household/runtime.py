@@ -51,7 +51,7 @@ class Household:
         self.ledger = Ledger(hass, entry.entry_id)
         self.updates = UpdateHub(hass)
         clock = HouseholdClock()
-        scheduler = Scheduler(clock.wall(), now=clock.monotonic())
+        scheduler = Scheduler(clock.wall())
         self.queue = AdmissionQueue(
             scheduler, clock, on_change=self._touch, on_record=self._note_record
         )
