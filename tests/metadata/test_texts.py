@@ -87,8 +87,8 @@ async def test_every_state_of_a_list_of_states_has_a_text(
     assert options == {key: states for key, states in texts.items() if states}
 
 
-def test_the_built_in_members_have_names() -> None:
-    assert set(TRANSLATIONS["device"]) == {GUEST_ID, SHARED_ID}
+def test_the_household_and_its_built_in_members_have_names() -> None:
+    assert set(TRANSLATIONS["device"]) == {"household", GUEST_ID, SHARED_ID}
 
 
 def test_actions_their_texts_and_their_icons_belong_together() -> None:
