@@ -196,10 +196,13 @@ def test_odd_chunks_are_passed_over(odd: str) -> None:
 @pytest.mark.parametrize(
     ("stream", "detail"),
     [
-        ('error: {"code": 500, "message": "boom"}\n\n', "boom"),
-        ('event: error\ndata: {"message": "boom"}\n\n', "boom"),
-        ('event: error\ndata: {"error": {"message": "boom"}}\n\n', "boom"),
-        ("event: error\ndata: boom\n\n", "boom"),
+        ('error: {"code": 500, "message": "Compute error"}\n\n', "Compute error"),
+        ('event: error\ndata: {"message": "Compute error"}\n\n', "Compute error"),
+        (
+            'event: error\ndata: {"error": {"message": "Compute error"}}\n\n',
+            "Compute error",
+        ),
+        ("event: error\ndata: Compute error\n\n", "Compute error"),
     ],
 )
 def test_an_event_that_is_named_an_error_is_one(stream: str, detail: str) -> None:

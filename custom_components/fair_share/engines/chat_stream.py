@@ -22,7 +22,7 @@ from .base import (
     StreamCutError,
     Thinking,
 )
-from .errors import Redactor, error_from_stream, error_in, error_of_event
+from .errors import error_from_stream, error_in, error_of_event
 from .parts import text_and_thought
 from .sse import ERROR, EventTooLargeError, SseEvent, SseParser
 from .surrogates import SurrogatePairs, well_formed
@@ -44,9 +44,7 @@ _NEWS = ("choices", "usage", "prompt_progress")
 class ChatStream:
     """Reads one streamed answer."""
 
-    def __init__(
-        self, redactor: Redactor | None = None, *, starts_inside_think: bool = False
-    ) -> None:
+    def __init__(self, *, starts_inside_think: bool = False) -> None:
         """``starts_inside_think``: see ``ThinkFilter``."""
         self.done = False
         """The server said ``[DONE]``: nothing more will come."""
@@ -56,7 +54,6 @@ class ChatStream:
         """Number of chunks so far. Comments and pings are no news: a server that
         hangs may go on sending them."""
         self.think = ThinkFilter(starts_inside=starts_inside_think)
-        self._redactor = redactor or Redactor()
         self._sse = SseParser()
         self._meter = TokenMeter()
         self._calls = CallIndexer()
@@ -115,7 +112,7 @@ class ChatStream:
             chunk = data
         if error := error_of_event(chunk) if is_error else error_in(chunk):
             if not self.finished:
-                raise error_from_stream(error, self._redactor)
+                raise error_from_stream(error)
         elif isinstance(chunk, Mapping):
             yield from self._chunk(chunk)
 
