@@ -156,7 +156,7 @@ async def test_every_error_has_a_sentence(
         (3600.0 * 51, "quota_used_up_days", {"days": "3"}),
     ],
 )
-async def test_when_an_allowance_starts_again_is_told(
+async def test_when_a_quota_starts_again_is_told(
     house: House,
     freezer: FrozenDateTimeFactory,
     seconds: float,
@@ -202,7 +202,7 @@ class TestWithAQuota:
     async def _use_up(self, house: House) -> ConversationResult:
         return await house.say("word " * 150)
 
-    async def test_an_allowance_that_is_used_up_is_told(
+    async def test_a_quota_that_is_used_up_is_told(
         self, house: House, caplog: pytest.LogCaptureFixture
     ) -> None:
         await self._use_up(house)
@@ -211,7 +211,7 @@ class TestWithAQuota:
         result = await house.say("hello")
         assert is_error(result)
         assert speech(result) == (
-            "Your allowance for today is used up. It starts again at midnight."
+            "Your quota for today is used up. It starts again at midnight."
         )
         (line,) = lines(caplog)
         assert line.levelno == logging.INFO
