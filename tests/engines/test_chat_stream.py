@@ -274,7 +274,7 @@ def test_without_usage_the_timings_count() -> None:
 
 def test_without_any_count_the_pieces_are_counted_and_called_an_estimate() -> None:
     deltas = read(HI, chunk({"content": "!"}), FINISH, DONE)
-    assert deltas[-2] == Usage(0, 0, 2, estimated=True)
+    assert deltas[-2] == Usage(None, 0, 2, estimated=True)
 
 
 def test_without_usage_the_progress_tells_the_prompt() -> None:

@@ -92,7 +92,7 @@ class ChatEngine(ABC):
         body = await self._body(request)
         async with (
             self._open(body) as response,
-            aclosing(self._deltas(response)) as deltas,
+            aclosing(self._deltas(response, body["max_tokens"])) as deltas,
         ):
             yield deltas
 
@@ -166,8 +166,13 @@ class ChatEngine(ABC):
                 )
             yield response
 
-    async def _deltas(self, response: aiohttp.ClientResponse) -> AsyncGenerator[Delta]:
-        chat = ChatStream(starts_inside_think=bool(self._opens_think))
+    async def _deltas(
+        self, response: aiohttp.ClientResponse, max_output_tokens: int
+    ) -> AsyncGenerator[Delta]:
+        chat = ChatStream(
+            starts_inside_think=bool(self._opens_think),
+            max_output_tokens=max_output_tokens,
+        )
         reader = PatientReader(response, chat, self._http.timeouts)
         while data := await reader.read():
             for delta in chat.feed(data):

@@ -148,7 +148,7 @@ class Generator:
 
     def _remember(self, ask: Ask, delta: Delta, server: WatchedServer) -> None:
         if isinstance(delta, Usage):
-            held = delta.prompt_tokens + delta.output_tokens
+            held = (delta.prompt_tokens or 0) + delta.output_tokens
             prefix = Prefix(server.subentry.subentry_id, held)
             self._prefixes.put(ask.conversation_id, prefix)
 
@@ -164,8 +164,7 @@ async def _stream(
     try:
         async with server.engine.stream(generation) as deltas:
             async for delta in deltas:
-                account.note(delta)
-                yield delta
+                yield account.note(delta)
                 account.check()
     except EngineError:
         raise
