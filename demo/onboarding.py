@@ -109,7 +109,7 @@ async def _complete(
     await _add_satellite(api, entry_id, device_id, parent_id)
     agent_id = _find(subentries, "agent")
     await _shorten_answers(api, entry_id, agent_id, server)
-    summaries_id = await _add_summaries(api, connection, entry_id, agent_id)
+    summaries_id = await _add_summaries(api, connection, entry_id)
     agent_entity_id = await _entity_of(connection, agent_id)
     await prefer_agent(connection, agent_entity_id)
     return Household(
@@ -198,27 +198,16 @@ async def _shorten_answers(
     )
 
 
-async def _add_summaries(
-    api: Api, connection: Connection, entry_id: str, first_agent_id: str
-) -> str:
-    agent = {
+async def _add_summaries(api: Api, connection: Connection, entry_id: str) -> str:
+    agent: Json = {
+        "name": "Summaries",
         "prompt": _SUMMARY_PROMPT,
         "workload": "background",
         "answers": {"output_tokens": SUMMARY_TOKENS},
     }
     await run_flow(api, SUBENTRY_FLOW, [entry_id, "agent"], {"user": agent})
-    subentry_id = next(
-        subentry_id
-        for subentry_id, subentry in (await _subentries(connection, entry_id)).items()
-        if subentry["subentry_type"] == "agent" and subentry_id != first_agent_id
-    )
-    await connection.command(
-        "config_entries/subentries/update",
-        entry_id=entry_id,
-        subentry_id=subentry_id,
-        title="Summaries",
-    )
-    return subentry_id
+    subentries = await _subentries(connection, entry_id)
+    return _find(subentries, "agent", agent["name"])
 
 
 async def _entity_of(connection: Connection, subentry_id: str) -> str:

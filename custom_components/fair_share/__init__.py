@@ -24,10 +24,11 @@ async def async_setup(hass: HomeAssistant, _config: ConfigType) -> bool:
 async def async_setup_entry(hass: HomeAssistant, entry: FairShareConfigEntry) -> bool:
     """Set up the household; it exists also while its servers are away."""
     household = Household(hass, entry)
+    # Undone in reverse, also when something here fails: the platforms are gone and
+    # changes no longer arrive by then.
+    entry.async_on_unload(household.async_unload)
     await household.async_setup()
     entry.runtime_data = household
-    # Undone in reverse: the platforms are gone and changes no longer arrive by then.
-    entry.async_on_unload(household.async_unload)
     entry.async_on_unload(entry.add_update_listener(_async_apply_changes))
     await hass.config_entries.async_forward_entry_setups(entry, PLATFORMS)
     return True

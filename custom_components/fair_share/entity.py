@@ -20,7 +20,7 @@ def async_household_device(
         config_entry_id=entry.entry_id,
         identifiers={(DOMAIN, entry.entry_id)},
         entry_type=DeviceEntryType.SERVICE,
-        name=entry.title,
+        translation_key="household",
         manufacturer="Fair Share",
     )
 

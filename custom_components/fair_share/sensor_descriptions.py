@@ -58,6 +58,7 @@ PREEMPTIONS = NodeSensorDescription(
     key="preemptions",
     state_class=SensorStateClass.TOTAL_INCREASING,
     entity_category=EntityCategory.DIAGNOSTIC,
+    entity_registry_enabled_default=False,
     value=lambda status: status.preemptions,
 )
 REJECTED = NodeSensorDescription(

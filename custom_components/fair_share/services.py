@@ -11,7 +11,10 @@ from homeassistant.core import (
     SupportsResponse,
     callback,
 )
-from homeassistant.helpers.service import async_get_config_entry
+from homeassistant.helpers.service import (
+    async_get_config_entry,
+    async_register_admin_service,
+)
 from homeassistant.util.json import JsonObjectType
 import voluptuous as vol
 
@@ -28,7 +31,10 @@ _SCHEMA = vol.Schema({vol.Optional(ATTR_CONFIG_ENTRY_ID): str})
 
 @callback
 def async_setup_services(hass: HomeAssistant) -> None:
-    """Register the actions; they need no household until they are called."""
+    """Register the actions; they need no household until they are called.
+
+    They tell about everybody: of the users only administrators may call them.
+    """
 
     async def report(call: ServiceCall) -> ServiceResponse:
         """Answer with a report. Raises ``ServiceValidationError``: no household."""
@@ -39,6 +45,6 @@ def async_setup_services(hass: HomeAssistant) -> None:
         return _REPORTS[call.service](household)
 
     for name in _REPORTS:
-        hass.services.async_register(
-            DOMAIN, name, report, _SCHEMA, supports_response=SupportsResponse.ONLY
+        async_register_admin_service(
+            hass, DOMAIN, name, report, _SCHEMA, SupportsResponse.ONLY
         )

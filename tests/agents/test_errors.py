@@ -24,8 +24,8 @@ from custom_components.fair_share.engines.base import (
     UnreachableError,
 )
 from tests.agents.conftest import House, is_error, speech
-from tests.fake_replies import Failure
-from tests.fake_server import RESET, answer, failure
+from tests.fake_replies import Failure, Reply
+from tests.fake_server import RESET, answer, chunk, event, failure, raw
 
 TEXT = "a secret of Parent"
 
@@ -62,6 +62,29 @@ async def test_no_line_of_the_log_tells_what_was_said(
     await house.say(TEXT)
     ours = [r for r in caplog.records if "fair_share" in r.name]
     assert "secret" not in "\n".join(record.getMessage() for record in ours)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        failure(400, "cannot parse: my PIN is 4711", "invalid_request_error"),
+        failure(500, "4711", "server_error"),
+        raw(
+            chunk({"content": "Your PIN is "}),
+            event({"error": {"code": 500, "message": "Failed to parse input: 4711"}}),
+        ),
+    ],
+)
+async def test_what_a_server_repeats_of_message_or_answer_is_in_no_line_of_the_log(
+    house: House, caplog: pytest.LogCaptureFixture, reply: Reply
+) -> None:
+    caplog.set_level(logging.INFO)
+    house.server.default = reply
+    result = await house.say("my PIN is 4711")
+    ours = [r.getMessage() for r in caplog.records if "fair_share." in r.name]
+    assert any("HTTP status" in line for line in ours)
+    assert not [line for line in ours if "4711" in line]
+    assert "4711" not in speech(result)
 
 
 async def test_after_a_turn_that_failed_the_conversation_goes_on(house: House) -> None:
@@ -133,7 +156,7 @@ async def test_every_error_has_a_sentence(
         (3600.0 * 51, "quota_used_up_days", {"days": "3"}),
     ],
 )
-async def test_when_an_allowance_starts_again_is_told(
+async def test_when_a_quota_starts_again_is_told(
     house: House,
     freezer: FrozenDateTimeFactory,
     seconds: float,
@@ -179,7 +202,7 @@ class TestWithAQuota:
     async def _use_up(self, house: House) -> ConversationResult:
         return await house.say("word " * 150)
 
-    async def test_an_allowance_that_is_used_up_is_told(
+    async def test_a_quota_that_is_used_up_is_told(
         self, house: House, caplog: pytest.LogCaptureFixture
     ) -> None:
         await self._use_up(house)
@@ -188,7 +211,7 @@ class TestWithAQuota:
         result = await house.say("hello")
         assert is_error(result)
         assert speech(result) == (
-            "Your allowance for today is used up. It starts again at midnight."
+            "Your quota for today is used up. It starts again at midnight."
         )
         (line,) = lines(caplog)
         assert line.levelno == logging.INFO

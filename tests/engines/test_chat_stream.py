@@ -196,10 +196,13 @@ def test_odd_chunks_are_passed_over(odd: str) -> None:
 @pytest.mark.parametrize(
     ("stream", "detail"),
     [
-        ('error: {"code": 500, "message": "boom"}\n\n', "boom"),
-        ('event: error\ndata: {"message": "boom"}\n\n', "boom"),
-        ('event: error\ndata: {"error": {"message": "boom"}}\n\n', "boom"),
-        ("event: error\ndata: boom\n\n", "boom"),
+        ('error: {"code": 500, "message": "Compute error"}\n\n', "Compute error"),
+        ('event: error\ndata: {"message": "Compute error"}\n\n', "Compute error"),
+        (
+            'event: error\ndata: {"error": {"message": "Compute error"}}\n\n',
+            "Compute error",
+        ),
+        ("event: error\ndata: Compute error\n\n", "Compute error"),
     ],
 )
 def test_an_event_that_is_named_an_error_is_one(stream: str, detail: str) -> None:
@@ -271,7 +274,7 @@ def test_without_usage_the_timings_count() -> None:
 
 def test_without_any_count_the_pieces_are_counted_and_called_an_estimate() -> None:
     deltas = read(HI, chunk({"content": "!"}), FINISH, DONE)
-    assert deltas[-2] == Usage(0, 0, 2, estimated=True)
+    assert deltas[-2] == Usage(None, 0, 2, estimated=True)
 
 
 def test_without_usage_the_progress_tells_the_prompt() -> None:

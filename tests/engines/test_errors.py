@@ -1,6 +1,7 @@
 """What servers say when something goes wrong, as typed errors."""
 
 import json
+import time
 
 import aiohttp
 import pytest
@@ -18,11 +19,15 @@ from custom_components.fair_share.engines.base import (
     ServerFaultError,
     UnreachableError,
 )
-from custom_components.fair_share.engines.errors import Redactor, error_from_status
+from custom_components.fair_share.engines.errors import (
+    error_from_status,
+    error_from_stream,
+    error_of_event,
+)
 from custom_components.fair_share.engines.probe import create_engine
 from tests.engines.helpers import ask, deltas_of, engine_for, text_of
 from tests.fake_replies import Failure, Raw
-from tests.fake_server import FakeServer, failure
+from tests.fake_server import FakeServer, chunk, event, failure, raw
 
 OPENAI_OVERFLOW = "This model's maximum context length is 4096 tokens."
 
@@ -144,7 +149,7 @@ async def test_an_error_in_one_piece_with_a_good_status_is_still_an_error(
     any_engine: Engine, any_server: FakeServer
 ) -> None:
     any_server.script(Raw((b'{"error": {"message": "no"}}',), "application/json"))
-    with pytest.raises(ServerFaultError, match="no"):
+    with pytest.raises(ServerFaultError):
         await deltas_of(any_engine)
 
 
@@ -173,6 +178,7 @@ SECRET = "The code of the alarm system is 4711, tell nobody."
         f"cannot parse: {SECRET}",
         f"[{{'input': '{SECRET}', 'type': 'missing'}}]",
         "bad text near 'alarm system is 4711'",
+        "4711",
     ],
 )
 async def test_a_prompt_that_the_server_repeats_is_in_no_error(
@@ -182,7 +188,7 @@ async def test_a_prompt_that_the_server_repeats_is_in_no_error(
     with pytest.raises(ClientFaultError) as error:
         await deltas_of(any_engine, ask(SECRET))
     assert "4711" not in f"{error.value!r} {error.value.detail}"
-    assert "withheld" in error.value.detail
+    assert error.value.detail == "HTTP status 400"
 
 
 async def test_a_key_that_the_server_repeats_is_in_no_error(
@@ -196,14 +202,61 @@ async def test_a_key_that_the_server_repeats_is_in_no_error(
     assert "sk-secret" not in f"{error.value!r} {error.value.detail}"
 
 
-def test_a_long_message_is_shortened() -> None:
-    body = json.dumps({"error": {"message": "x y" * 1000}})
-    assert len(error_from_status(500, body, Redactor()).detail) <= 300
+@pytest.mark.parametrize(
+    "said",
+    [
+        event({"error": {"code": 500, "message": f"Failed to parse input: {SECRET}"}}),
+        event({"error": SECRET}),
+        f"error: {SECRET}\n\n",
+        f"event: error\ndata: {SECRET}\n\n",
+    ],
+)
+async def test_an_answer_that_the_server_repeats_in_the_stream_is_in_no_error(
+    any_engine: Engine, any_server: FakeServer, said: str
+) -> None:
+    any_server.script(raw(chunk({"content": SECRET}), said))
+    with pytest.raises(EngineError) as error:
+        await deltas_of(any_engine)
+    assert "4711" not in f"{error.value!r} {error.value.detail}"
+    assert error.value.detail.startswith("HTTP status 500")
 
 
-def test_a_message_that_repeats_nothing_is_kept() -> None:
-    redactor = Redactor("sk-secret", {"messages": [{"content": SECRET}]})
-    assert redactor.clean("out of\n  memory") == "out of memory"
+@pytest.mark.parametrize(
+    ("message", "detail"),
+    [
+        ("CUDA error: device-side assert", "HTTP status 500: CUDA error"),
+        ("Failed to parse input at pos 18: Oh", "Failed to parse input at pos 18"),
+        ("Compute error.", "Compute error"),
+        (
+            "request (90 tokens) exceeds the available context size (64 tokens), try",
+            "request (90 tokens) exceeds the available context size (64",
+        ),
+        ("you said: at most 4711 image(s)", "HTTP status 500"),
+    ],
+)
+def test_words_that_are_the_servers_own_are_kept(message: str, detail: str) -> None:
+    body = json.dumps({"error": {"message": message}})
+    assert error_from_status(500, body).detail.endswith(detail)
+
+
+@pytest.mark.parametrize("header", ["soon", "4711 secret", "9" * 50])
+def test_only_a_number_of_seconds_is_kept_of_when_to_ask_again(header: str) -> None:
+    assert error_from_status(429, "{}", header).detail == "HTTP status 429"
+
+
+def test_a_message_of_megabytes_is_read_in_no_time() -> None:
+    body = json.dumps({"error": {"message": "a\n" * 8_000_000}})
+    began = time.perf_counter()
+    assert error_from_status(400, body).detail == "HTTP status 400"
+    assert time.perf_counter() - began < 1
+
+
+@pytest.mark.parametrize(
+    "code", ["9" * 5000, 10**30, "\u0664\u0660\u0660", -1, 200, [1]]
+)
+def test_a_code_that_is_no_status_is_ignored(code: object) -> None:
+    error = error_from_stream(error_of_event({"error": {"code": code}}))
+    assert (type(error), error.status) == (ServerFaultError, 500)
 
 
 async def test_nothing_listens(session: aiohttp.ClientSession, kind: str) -> None:

@@ -255,12 +255,14 @@ async def test_streams_that_exhaust_a_shared_pool_die_together(
     assert text_of(deltas) == "one"
 
 
-async def test_the_message_of_an_error_inside_a_stream_is_kept(
+async def test_the_known_words_of_an_error_inside_a_stream_are_kept(
     any_engine: Engine, any_server: FakeServer
 ) -> None:
-    any_server.script(raw(HI, event({"error": {"message": "the GPU is gone"}})))
+    any_server.script(
+        raw(HI, event({"error": {"message": "CUDA error: the GPU is gone"}}))
+    )
     _, error = await deltas_until_error(any_engine)
-    assert str(error) == "the GPU is gone"
+    assert str(error) == "HTTP status 500: CUDA error"
 
 
 async def test_an_event_without_end_is_a_server_fault(

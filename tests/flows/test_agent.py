@@ -16,6 +16,7 @@ async def test_an_agent_is_added(
     result = await add(hass, household, "agent")
     assert result["step_id"] == "user"
     assert shown(result) == {
+        "name": "Fair Share",
         "prompt": llm.DEFAULT_INSTRUCTIONS_PROMPT,
         "llm_hass_api": ["assist"],
         "workload": "chat",
@@ -27,6 +28,7 @@ async def test_an_agent_is_added(
         hass,
         result,
         {
+            "name": " Housekeeper ",
             "prompt": "Be brief.",
             "llm_hass_api": ["assist"],
             "workload": "voice",
@@ -35,7 +37,7 @@ async def test_an_agent_is_added(
     )
     assert result["type"] is FlowResultType.CREATE_ENTRY
     added = only(household, "agent")
-    assert (added.title, added.unique_id) == ("Fair Share", None)
+    assert (added.title, added.unique_id) == ("Housekeeper", None)
     assert added.data == {
         "prompt": "Be brief.",
         "llm_hass_api": ["assist"],
@@ -46,11 +48,11 @@ async def test_an_agent_is_added(
     }
 
 
-async def test_agents_are_told_apart_by_number(
+async def test_agents_without_a_name_are_told_apart_by_number(
     hass: HomeAssistant, household: MockConfigEntry
 ) -> None:
-    for _ in range(3):
-        await submit(hass, await add(hass, household, "agent"), PLAIN)
+    for name in ({}, {}, {"name": "  "}):
+        await submit(hass, await add(hass, household, "agent"), {**PLAIN, **name})
     titles = [a.title for a in household.get_subentries_of_type("agent")]
     assert titles == ["Fair Share", "Fair Share 2", "Fair Share 3"]
 

@@ -49,6 +49,16 @@ async def test_a_person_becomes_a_member(
     assert isinstance(added.data["quota_tokens"], int)
 
 
+@pytest.mark.parametrize("tokens", [0, -5, 10.5, float("inf"), float("nan")])
+async def test_a_quota_is_a_whole_number_of_tokens(
+    hass: HomeAssistant, household: MockConfigEntry, tokens: float
+) -> None:
+    result = await add(hass, household, "member")
+    share = {**SHARE, "quota": {"quota_tokens": tokens, "quota_window": "day"}}
+    with pytest.raises(InvalidData):
+        await submit(hass, result, {"person": "person.child", **share})
+
+
 async def test_a_member_needs_neither_quota_nor_limits(
     hass: HomeAssistant, household: MockConfigEntry
 ) -> None:

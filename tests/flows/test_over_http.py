@@ -5,6 +5,7 @@ from typing import Any
 
 from aiohttp.test_utils import TestClient
 from homeassistant.core import HomeAssistant
+from homeassistant.helpers import device_registry as dr, entity_registry as er
 from homeassistant.setup import async_setup_component
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser
@@ -64,8 +65,22 @@ async def test_a_part_can_be_added(
 
 @pytest.mark.parametrize("which", ["satellite", "other_device"])
 async def test_a_device_can_be_added(
-    browser: TestClient[Any, Any], household: MockConfigEntry, which: str
+    hass: HomeAssistant,
+    browser: TestClient[Any, Any],
+    household: MockConfigEntry,
+    device_registry: dr.DeviceRegistry,
+    entity_registry: er.EntityRegistry,
+    which: str,
 ) -> None:
+    other = MockConfigEntry(domain="esphome")
+    other.add_to_hass(hass)
+    for domain in ("assist_satellite", "light"):
+        device = device_registry.async_get_or_create(
+            config_entry_id=other.entry_id, identifiers={("esphome", domain)}
+        )
+        entity_registry.async_get_or_create(
+            domain, "esphome", domain, device_id=device.id
+        )
     result = await _post(browser, PART, {"handler": [household.entry_id, "device"]})
     assert result["type"] == "menu"
     step = f"{PART}/{result['flow_id']}"

@@ -161,3 +161,18 @@ async def test_what_was_declared_before_is_shown_again(
             result = await submit(hass, result, {"url": moved.url})
             await submit(hass, result, declared)
         assert shown(result) == declared
+        told = result["description_placeholders"]
+        assert (told["slots"], told["context"]) == ("9", "1234")
+
+
+async def test_the_memory_that_was_declared_before_is_among_what_was_found(
+    hass: HomeAssistant, household: MockConfigEntry, llama: FakeServer
+) -> None:
+    server = only(household, "server")
+    result = await change(hass, household, server)
+    result = await submit(hass, result, {"url": llama.url})
+    assert result["description_placeholders"]["memory"] == "not known"
+    await submit(hass, result, {"memory": "separate"})
+    result = await change(hass, household, server)
+    result = await submit(hass, result, {"url": llama.url})
+    assert result["description_placeholders"]["memory"] == "each answer has its own"

@@ -7,11 +7,11 @@ from homeassistant.setup import async_setup_component
 import pytest
 
 from custom_components.fair_share.admission.model import Outcome, Workload
-from custom_components.fair_share.engines.base import GenerationRequest
+from custom_components.fair_share.engines.base import GenerationRequest, Usage
 from custom_components.fair_share.household.generation import Ask
 from custom_components.fair_share.household.runtime import Household
 from tests.common import household_entry, member, server, set_up, until
-from tests.fake_server import DONE, FakeServer, answer, chunk, raw
+from tests.fake_server import DONE, FakeServer, answer, chunk, raw, usage_chunk
 
 
 @pytest.fixture(autouse=True)
@@ -30,13 +30,12 @@ async def household_with(hass: HomeAssistant, fake: FakeServer) -> Household:
     return household
 
 
-async def read(household: Household, text: str) -> None:
-    """Have something generated for Parent."""
+async def read(household: Household, text: str) -> list[Usage]:
+    """Have something generated for Parent; return the final counts."""
     asker = household.identity.resolve(Context(user_id="user_parent"), None, None)
     request = GenerationRequest([{"role": "user", "content": text}], 64)
     async with household.generate(Ask(asker, Workload.CHAT, request)) as deltas:
-        async for _ in deltas:
-            pass
+        return [delta async for delta in deltas if isinstance(delta, Usage)]
 
 
 @pytest.mark.parametrize("kind", ["llama_cpp", "vllm"])
@@ -62,10 +61,52 @@ async def test_without_usage_the_prompt_is_charged_too(
     async with FakeServer(kind) as fake:
         household = await household_with(hass, fake)
         fake.script(answer("one", " two", usage=False))
-        await read(household, " ".join(["word"] * 40))
+        (usage,) = await read(household, " ".join(["word"] * 40))
         record = household.records()[-1]
         assert record.tokens.uncached > 40
         assert record.tokens.output == 2
+        assert usage.prompt_tokens == record.tokens.uncached
+
+
+async def test_a_prompt_that_the_server_cannot_have_read_is_not_charged(
+    hass: HomeAssistant,
+) -> None:
+    async with FakeServer() as fake:
+        household = await household_with(hass, fake)
+        huge = {"total": 10**8, "cache": 0, "processed": 10**8}
+        fake.script(
+            raw(
+                chunk({}, prompt_progress=huge),
+                chunk({"content": "hi"}, "stop"),
+                usage_chunk(10**8, 10**8),
+                DONE,
+            )
+        )
+        (usage,) = await read(household, "hello")
+        record = household.records()[-1]
+        expected = fake.count_prompt(fake.chats[-1].body)
+        assert usage == Usage(expected, 0, 1, estimated=True)
+        assert (record.tokens.prompt, record.tokens.output) == (expected, 1)
+        assert record.estimated
+
+
+async def test_more_from_the_cache_than_there_was_makes_no_negative_charge(
+    hass: HomeAssistant,
+) -> None:
+    async with FakeServer() as fake:
+        household = await household_with(hass, fake)
+        progress = {"total": 5, "cache": 9999, "processed": 5}
+        fake.script(
+            raw(
+                chunk({}, prompt_progress=progress),
+                chunk({"content": "hi"}, "stop"),
+                usage_chunk(10, 5, 500),
+                DONE,
+            )
+        )
+        await read(household, "hello")
+        assert household.records()[-1].tokens.uncached == 0
+        assert household.node_status("parent").charge > 0
 
 
 @pytest.mark.parametrize("kind", ["llama_cpp", "vllm", "openai_compatible"])

@@ -1,9 +1,14 @@
 """Prompt length where no server can count it."""
 
+import time
+
 import pytest
 
 from custom_components.fair_share.engines.base import GenerationRequest
-from custom_components.fair_share.household.estimate import estimate_tokens
+from custom_components.fair_share.household.estimate import (
+    estimate_tokens,
+    fewest_tokens,
+)
 
 
 def tokens(*contents: object, tools: tuple[dict[str, object], ...] = ()) -> int:
@@ -35,3 +40,22 @@ def test_parts_pictures_calls_and_tools_count() -> None:
     assert tokens("hi", tools=({"name": "x" * 70},)) >= tokens("hi") + 20
     calls = [{"role": "assistant", "content": "", "tool_calls": [{"id": "x" * 70}]}]
     assert estimate_tokens(GenerationRequest(calls, 10)) > tokens("") + 20
+
+
+@pytest.mark.parametrize("letter", ["a", "\u00e9", "\u5ba4", "\ud800"])
+def test_a_text_of_megabytes_does_not_hold_everything_up(letter: str) -> None:
+    size = len(letter.encode("utf-8", "surrogatepass"))
+    content = letter * (16_000_000 // size)
+    request = GenerationRequest([{"role": "user", "content": content}], 10)
+    began = time.perf_counter()
+    assert 999_900 < fewest_tokens(request) < estimate_tokens(request)
+    assert time.perf_counter() - began < 0.5
+
+
+def test_the_least_counts_texts_calls_and_tools_but_no_pictures() -> None:
+    picture = {"type": "image_url", "image_url": {"url": "x" * 16_000}}
+    content = [{"type": "text", "text": "x" * 1600}, picture]
+    calls = [{"id": "x" * 1600}]
+    messages = [{"role": "user", "content": content, "tool_calls": calls}]
+    request = GenerationRequest(messages, 10, tools=({"name": "x" * 1600},))
+    assert 300 <= fewest_tokens(request) <= 305

@@ -21,6 +21,7 @@ from custom_components.fair_share.engines.base import (
     Content,
     Delta,
     GenerationRequest,
+    ServerFaultError,
     StreamCutError,
 )
 from custom_components.fair_share.household.generation import Ask
@@ -232,7 +233,7 @@ async def test_a_failure_before_the_first_word_is_tried_again_unseen(
     hass: HomeAssistant,
 ) -> None:
     async with FakeServer() as fake, home(hass, fake) as household:
-        fake.script(failure(500, "out of order", "server_error"), answer("fine"))
+        fake.script(failure(500, "CUDA error", "server_error"), answer("fine"))
         assert text_of(await read(household, ask(household))) == "fine"
         outcomes = [record.outcome for record in household.records()]
         assert outcomes == [Outcome.FAILED, Outcome.FINISHED]
@@ -248,9 +249,9 @@ async def test_a_server_that_has_no_room_is_asked_again_later(
 
 async def test_a_failure_that_stays_is_told_in_the_end(hass: HomeAssistant) -> None:
     async with FakeServer() as fake, home(hass, fake) as household:
-        fake.default = failure(500, "out of order", "server_error")
+        fake.default = failure(500, "CUDA error", "server_error")
         sent_before = len(fake.chats)
-        with pytest.raises(Exception, match="out of order"):
+        with pytest.raises(ServerFaultError, match="CUDA error"):
             await read(household, ask(household))
         assert len(fake.chats) == sent_before + 3
         assert household.status().running == 0
@@ -260,8 +261,8 @@ async def test_a_fault_of_the_request_is_told_at_once_and_closes_nothing(
     hass: HomeAssistant,
 ) -> None:
     async with FakeServer() as fake, home(hass, fake) as household:
-        fake.script(failure(400, "bad grammar", "invalid_request_error"))
-        with pytest.raises(ClientFaultError, match="bad grammar"):
+        fake.script(failure(400, "Failed to parse grammar", "invalid_request_error"))
+        with pytest.raises(ClientFaultError, match="Failed to parse grammar"):
             await read(household, ask(household))
         assert household.status().servers[0].usable
         assert text_of(await read(household, ask(household)))
@@ -330,6 +331,22 @@ async def test_a_prompt_over_the_askers_own_limit_is_refused_unsent(
         await read(household, ask(household, " ".join(["word"] * 40)))
         assert fake.chats[-1].body["max_tokens"] < 10
         assert len(fake.chats) == sent_before + 1
+
+
+async def test_a_prompt_that_fits_nowhere_is_refused_without_asking_a_server(
+    hass: HomeAssistant,
+) -> None:
+    async with FakeServer() as fake, home(hass, fake) as household:
+        before = len(fake.requests)
+        with pytest.raises(Rejected) as refusal:
+            await read(household, ask(household, "x" * 16 * 4200))
+        assert refusal.value.reason is RejectReason.TOO_LONG
+        assert len(fake.requests) == before
+
+
+async def test_a_prompt_that_may_fit_is_counted(hass: HomeAssistant) -> None:
+    async with FakeServer() as fake, home(hass, fake) as household:
+        assert text_of(await read(household, ask(household, "x" * 16 * 4000)))
 
 
 async def test_the_next_turn_of_a_conversation_expects_its_prefix_in_the_cache(

@@ -10,16 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from freezegun.api import FrozenDateTimeFactory
+from homeassistant.config_entries import ConfigEntryState
 from homeassistant.const import EVENT_HOMEASSISTANT_FINAL_WRITE
 from homeassistant.core import CoreState, HomeAssistant
-from homeassistant.exceptions import HomeAssistantError
+from homeassistant.exceptions import ConfigEntryNotReady
+from homeassistant.setup import async_setup_component
 import pytest
 from pytest_homeassistant_custom_component.common import async_fire_time_changed
 
 from custom_components.fair_share.admission.model import QuotaWindow, TokenCount
 from custom_components.fair_share.admission.state import LedgerState, NodeState
 from custom_components.fair_share.household.ledger import Ledger
-from tests.common import ENTRY_ID
+from tests.common import ENTRY_ID, household_entry, member
 
 ANNA = NodeState(
     node_id="parent",
@@ -250,6 +252,12 @@ async def test_a_file_that_cannot_be_understood_is_kept_and_the_accounts_start_a
         {"window": "fortnight"},
         {"window_started_at": "2026-11-29T22:00:00"},
         {"tokens": [1, 2, 3]},
+        {"charge": "nan"},
+        {"counter": "inf"},
+        {"virtual_time": "-inf"},
+        {"used_tokens": -1},
+        {"window_started_at": "0001-01-01T00:00:00+14:00"},
+        {"window_started_at": "9999-12-31T23:59:59-12:00"},
     ],
     ids=str,
 )
@@ -281,6 +289,39 @@ async def test_a_file_that_may_not_be_read_is_not_replaced(
     hass: HomeAssistant, file: Path
 ) -> None:
     file.mkdir()  # reading it is an error of the system, not of its content
-    with pytest.raises(HomeAssistantError):
+    with pytest.raises(ConfigEntryNotReady):
         await stored(hass)
     assert file.exists()
+
+
+async def test_a_broken_file_that_cannot_be_kept_is_not_replaced(
+    hass: HomeAssistant, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_path: Path, _target: Path) -> None:
+        raise PermissionError("read-only")
+
+    file.write_text(envelope({}))
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(ConfigEntryNotReady):
+        await stored(hass)
+    assert json.loads(file.read_text())["data"] == {}
+
+
+async def test_a_household_whose_accounts_cannot_be_read_says_so_and_tries_again(
+    hass: HomeAssistant,
+    file: Path,
+    elapse: Elapse,
+) -> None:
+    assert await async_setup_component(hass, "homeassistant", {})
+    file.mkdir()
+    entry = household_entry(member("parent", quota_tokens=10))
+    entry.add_to_hass(hass)
+    await hass.config_entries.async_setup(entry.entry_id)
+    assert entry.state is ConfigEntryState.SETUP_RETRY
+    assert entry.reason is not None
+    assert entry.reason.startswith(f"The accounts in {file} cannot be read: ")
+
+    file.rmdir()
+    await elapse(60)
+    await hass.async_block_till_done(wait_background_tasks=True)
+    assert entry.state is ConfigEntryState.LOADED

@@ -123,6 +123,14 @@ def test_an_automation_gets_a_node_below_shared(hass: HomeAssistant) -> None:
     assert registry.caps_for(AUTOMATION) == Caps()
 
 
+@pytest.mark.parametrize("removed", [ANNA_DIRECT, ANNA_PHONE])
+def test_what_was_removed_gets_no_node_again(
+    hass: HomeAssistant, removed: Asker
+) -> None:
+    with pytest.raises(KeyError):
+        Registry(hass, household_entry()).source_spec(removed)
+
+
 def test_the_tighter_limit_of_member_and_device_counts(hass: HomeAssistant) -> None:
     entry = household_entry(
         member("parent", context_tokens=8000, output_tokens=300),

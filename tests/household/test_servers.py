@@ -15,10 +15,12 @@ from custom_components.fair_share.engines.base import (
     StreamCutError,
     UnreachableError,
 )
+from custom_components.fair_share.engines.llama_cpp import LlamaCppEngine
 from custom_components.fair_share.household.servers import (
     ServerState,
 )
 from tests.common import until
+from tests.fake_replies import Failure
 from tests.fake_server import FakeServer, answer, failure
 from tests.household.conftest import (
     Asking,
@@ -199,6 +201,54 @@ async def test_a_fault_of_a_request_says_nothing_about_the_server(
     entry = await home(hass, fake)
     watched(entry).report(ClientFaultError("bad grammar"))
     assert view(entry).state is ServerState.READY
+
+
+async def test_whatever_goes_wrong_in_a_check_the_next_one_comes(
+    hass: HomeAssistant,
+    fake: FakeServer,
+    passes: Pass,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    checks = []
+
+    async def probe(_engine: object) -> None:
+        checks.append(1)
+        raise ValueError("what nobody thought of")
+
+    entry = await home(hass, fake)
+    with monkeypatch.context() as patch:
+        patch.setattr(LlamaCppEngine, "probe", probe)
+        watched(entry).report(UnreachableError())
+        await until(lambda: len(checks) == 1)
+        await passes(6)
+        await until(lambda: len(checks) == 2)
+        assert view(entry).state is ServerState.UNREACHABLE
+        assert usable(entry) == [False]
+    await passes(6)
+    await until(lambda: usable(entry) == [True])
+    assert caplog.text.count("not provided for (ValueError)") == 1
+    assert "nobody thought of" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/models", '{"data": 5}'),
+        ("/metrics", "llamacpp:requests_processing NaN"),
+    ],
+)
+async def test_an_odd_answer_does_not_lose_the_server(
+    hass: HomeAssistant, fake: FakeServer, passes: Pass, path: str, body: str
+) -> None:
+    entry = await home(hass, fake)
+    fake.override[path] = Failure(200, body)
+    asked = sum(request.path == path for request in fake.requests)
+    watched(entry).report(UnreachableError())
+    await until(lambda: sum(r.path == path for r in fake.requests) > asked)
+    fake.override.clear()
+    await passes(6)
+    await until(lambda: usable(entry) == [True])
 
 
 async def test_a_server_that_is_silent_does_not_hold_up_the_start(

@@ -4,7 +4,7 @@ import re
 
 from homeassistant.config_entries import ConfigEntry
 from homeassistant.core import HomeAssistant
-from homeassistant.helpers import device_registry as dr
+from homeassistant.helpers import device_registry as dr, entity_registry as er
 from homeassistant.setup import async_setup_component
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
@@ -93,6 +93,7 @@ async def _add_others(hass: HomeAssistant, entry: ConfigEntry, device_id: str) -
 async def dialogs(
     hass: HomeAssistant,
     device_registry: dr.DeviceRegistry,
+    entity_registry: er.EntityRegistry,
     socket_enabled: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Shown:
@@ -105,9 +106,13 @@ async def dialogs(
         entry = await _found_household(hass)
         other = MockConfigEntry(domain="esphome")
         other.add_to_hass(hass)
-        kitchen = device_registry.async_get_or_create(
-            config_entry_id=other.entry_id, identifiers={("esphome", "1")}
-        )
+        for domain in ("light", "assist_satellite"):
+            kitchen = device_registry.async_get_or_create(
+                config_entry_id=other.entry_id, identifiers={("esphome", domain)}
+            )
+            entity_registry.async_get_or_create(
+                domain, "esphome", "1", device_id=kitchen.id
+            )
         await _add_server(hass, entry)
         await _add_others(hass, entry, kitchen.id)
         for part in list(entry.subentries.values()):

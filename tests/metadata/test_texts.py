@@ -1,5 +1,6 @@
 """The texts of entities, actions and exceptions, and the rules for all texts."""
 
+import ast
 from collections.abc import Iterator, Mapping
 import json
 import re
@@ -87,8 +88,8 @@ async def test_every_state_of_a_list_of_states_has_a_text(
     assert options == {key: states for key, states in texts.items() if states}
 
 
-def test_the_built_in_members_have_names() -> None:
-    assert set(TRANSLATIONS["device"]) == {GUEST_ID, SHARED_ID}
+def test_the_household_and_its_built_in_members_have_names() -> None:
+    assert set(TRANSLATIONS["device"]) == {"household", GUEST_ID, SHARED_ID}
 
 
 def test_actions_their_texts_and_their_icons_belong_together() -> None:
@@ -119,6 +120,17 @@ def _raised() -> dict[str, set[str]]:
     return raised
 
 
+def _raised_at_start() -> dict[str, set[str]]:
+    """Return the keys by which a household does not start, with their placeholders."""
+    return {
+        ast.literal_eval(given["translation_key"]): ast_keys(
+            given["translation_placeholders"]
+        )
+        for call in calls(tree("household/ledger.py"), "ConfigEntryNotReady")
+        for given in [{keyword.arg: keyword.value for keyword in call.keywords}]
+    }
+
+
 def ast_keys(node: Any) -> set[str]:
     """Return the keys of a dictionary in the source."""
     return {key.value for key in node.keys}
@@ -127,11 +139,12 @@ def ast_keys(node: Any) -> set[str]:
 def test_every_exception_has_a_text_and_no_text_is_left_over() -> None:
     explained = {explain(Rejected(reason)).key for reason in RejectReason}
     explained |= {explain(kind()).key for kind in _engine_errors()}
-    assert explained | set(_raised()) == set(TRANSLATIONS["exceptions"])
+    used = explained | set(_raised()) | set(_raised_at_start())
+    assert used == set(TRANSLATIONS["exceptions"])
 
 
 def test_every_placeholder_of_an_exception_is_filled() -> None:
-    given = _raised()
+    given = _raised() | _raised_at_start()
     unfilled = {
         key
         for key, text in TRANSLATIONS["exceptions"].items()

@@ -65,7 +65,7 @@ async def test_the_household_is_a_service(
     entry: ConfigEntry, device_registry: dr.DeviceRegistry
 ) -> None:
     household = found_device(device_registry, entry, "household_entry")
-    assert household.name == "Fair Share"
+    assert household.name == "Fair Share household"
     assert household.entry_type is dr.DeviceEntryType.SERVICE
     assert household.via_device_id is None
 
@@ -103,7 +103,7 @@ async def test_a_server_has_its_state_and_its_slots(
         ("next_reset", Kind.TIMESTAMP, None, None, None, True),
         ("last_wait", Kind.DURATION, Class.MEASUREMENT, "s", None, True),
         ("last_ttft", Kind.DURATION, Class.MEASUREMENT, "s", "diagnostic", True),
-        ("preemptions", None, Class.TOTAL_INCREASING, None, "diagnostic", True),
+        ("preemptions", None, Class.TOTAL_INCREASING, None, "diagnostic", False),
         ("rejected", None, Class.TOTAL_INCREASING, None, "diagnostic", True),
         ("server_state", Kind.ENUM, None, None, None, True),
         ("slots_used", None, Class.MEASUREMENT, None, "diagnostic", True),

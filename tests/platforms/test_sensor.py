@@ -35,7 +35,7 @@ async def test_nobody_has_used_anything_at_first(show: Show) -> None:
     assert show("parent_quota_remaining_percent") == "100.0"
     assert show("parent_last_wait") == STATE_UNKNOWN
     assert show("parent_last_ttft") == STATE_UNKNOWN
-    assert show("parent_preemptions") == "0"
+    assert show("parent_rejected") == "0"
 
 
 async def test_an_answer_is_counted_for_its_member_and_the_household(
@@ -169,9 +169,9 @@ async def test_a_busy_sensor_is_written_once_in_five_seconds(
 async def test_a_sensor_that_shows_the_same_is_not_written_again(
     talk: Talk, sensor: Sensor, elapse: Elapse
 ) -> None:
-    before = sensor("parent_preemptions").last_reported
+    before = sensor("parent_rejected").last_reported
     await elapse(10)
     await talk("user_parent")
     await elapse(6)
     assert sensor("parent_tokens_served").last_reported > before
-    assert sensor("parent_preemptions").last_reported == before
+    assert sensor("parent_rejected").last_reported == before

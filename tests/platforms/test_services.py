@@ -1,15 +1,17 @@
 """What the actions answer."""
 
+from collections.abc import Awaitable
 import json
 from pathlib import Path
 from typing import Any
 
 from homeassistant.config_entries import ConfigEntry
-from homeassistant.core import HomeAssistant
-from homeassistant.exceptions import ServiceValidationError
+from homeassistant.core import Context, HomeAssistant
+from homeassistant.exceptions import ServiceValidationError, Unauthorized
 from homeassistant.setup import async_setup_component
 from homeassistant.util.yaml import load_yaml_dict
 import pytest
+from pytest_homeassistant_custom_component.common import MockUser
 
 from custom_components import fair_share
 from custom_components.fair_share.household.runtime import Household
@@ -212,6 +214,39 @@ async def test_who_waits_is_told_with_the_reason(
     await two_talk.end()
 
 
+@pytest.mark.parametrize("left", [["parent"], ["parent", "phone"]])
+async def test_who_was_removed_while_their_answer_runs_is_told_as_removed(
+    hass: HomeAssistant, entry: ConfigEntry, two_talk: Talking, left: list[str]
+) -> None:
+    for subentry_id in left:
+        hass.config_entries.async_remove_subentry(entry, subentry_id)
+    await hass.async_block_till_done()
+
+    queue = await ask(hass, "get_queue")
+    usage = await ask(hass, "get_usage")
+
+    assert [(r["state"], r["member"], r["source"]) for r in queue["requests"]] == [
+        ("running", "removed", "removed"),
+        ("running", "Child", "Child"),
+    ]
+    assert "parent" not in by_id(usage["members"])
+    await two_talk.end()
+
+
+async def test_a_device_that_was_removed_does_not_come_back_as_something_else(
+    hass: HomeAssistant, household: Household, entry: ConfigEntry, talk: Talk
+) -> None:
+    hass.config_entries.async_remove_subentry(entry, "phone")
+    await hass.async_block_till_done()
+
+    await talk(None, device_id="d_phone")
+    await talk("user_parent", device_id="d_phone")
+
+    members = by_id((await ask(hass, "get_usage"))["members"])
+    assert [s["id"] for s in members["parent"]["sources"]] == ["parent/direct"]
+    assert members["parent"]["tokens"] == members["guest"]["tokens"] == 6
+
+
 async def test_a_server_that_was_never_there_has_unknown_sizes(
     hass: HomeAssistant,
 ) -> None:
@@ -223,6 +258,28 @@ async def test_a_server_that_was_never_there_has_unknown_sizes(
 
 
 # ---- calling -----------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("entry")
+@pytest.mark.parametrize("action", ACTIONS)
+async def test_of_all_users_only_administrators_may_ask(
+    hass: HomeAssistant,
+    hass_admin_user: MockUser,
+    hass_read_only_user: MockUser,
+    action: str,
+) -> None:
+    def asked_by(user: MockUser) -> Awaitable[Any]:
+        return hass.services.async_call(
+            "fair_share",
+            action,
+            blocking=True,
+            return_response=True,
+            context=Context(user_id=user.id),
+        )
+
+    assert await asked_by(hass_admin_user)
+    with pytest.raises(Unauthorized):
+        await asked_by(hass_read_only_user)
 
 
 @pytest.mark.parametrize("action", ACTIONS)

@@ -120,10 +120,12 @@ class PromptProgress:
 class Usage:
     """The final count of tokens.
 
-    ``estimated`` is true when the server told nothing and the deltas were counted.
+    ``prompt_tokens`` is ``None`` when the server does not tell it; then the household
+    puts in what it measured. ``cached_tokens`` is never more than the prompt.
+    ``estimated`` is true when a number did not come from the server.
     """
 
-    prompt_tokens: int
+    prompt_tokens: int | None
     cached_tokens: int
     output_tokens: int
     estimated: bool = False

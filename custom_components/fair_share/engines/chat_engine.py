@@ -22,7 +22,6 @@ from .base import (
 )
 from .body import chat_body
 from .chat_stream import ChatStream
-from .errors import Redactor
 from .http import ServerHttp
 from .model_list import list_models
 from .patience import PatientReader
@@ -30,6 +29,8 @@ from .picture import sees_pictures
 
 CHAT_PATH = "/v1/chat/completions"
 _TRIAL_LIMIT_S = 120.0
+_COUNTS_AT_ONCE = 2
+"""Counting happens outside the queue; a server with much to count answers nobody."""
 
 
 class ChatEngine(ABC):
@@ -46,6 +47,7 @@ class ChatEngine(ABC):
         self._http = http
         self._wanted_model = model
         self._model = model
+        self._counting = asyncio.Semaphore(_COUNTS_AT_ONCE)
         self._streamed = False
         self._vision: bool | None = None
         self._opens_think: bool | None = None
@@ -76,7 +78,9 @@ class ChatEngine(ABC):
     async def count_tokens(self, request: GenerationRequest) -> int | None:
         """Return the exact prompt length in tokens, ``None`` if it can't be had."""
         try:
-            return await self._count(await self._body(request))
+            body = await self._body(request)
+            async with self._counting:
+                return await self._count(body)
         except EngineError:
             return None
 
@@ -88,7 +92,7 @@ class ChatEngine(ABC):
         body = await self._body(request)
         async with (
             self._open(body) as response,
-            aclosing(self._deltas(response, body)) as deltas,
+            aclosing(self._deltas(response, body["max_tokens"])) as deltas,
         ):
             yield deltas
 
@@ -163,11 +167,11 @@ class ChatEngine(ABC):
             yield response
 
     async def _deltas(
-        self, response: aiohttp.ClientResponse, body: Mapping[str, Any]
+        self, response: aiohttp.ClientResponse, max_output_tokens: int
     ) -> AsyncGenerator[Delta]:
         chat = ChatStream(
-            Redactor(self._http.api_key, body),
             starts_inside_think=bool(self._opens_think),
+            max_output_tokens=max_output_tokens,
         )
         reader = PatientReader(response, chat, self._http.timeouts)
         while data := await reader.read():

@@ -6,7 +6,8 @@ Takes the bytes of a streamed answer, gives deltas, and at the end one ``Usage``
 * the usage may come first, last, in every chunk, or not at all;
 * an answer is complete with a finish reason or with ``[DONE]``, cut with neither;
 * the last text, or arguments, may ride in the chunk that finishes;
-* an error object may arrive inside a stream that began with status 200.
+* an error object may arrive inside a stream that began with status 200;
+* an answer that goes on past its limit is ended here.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,13 +23,14 @@ from .base import (
     StreamCutError,
     Thinking,
 )
-from .errors import Redactor, error_from_stream, error_in, error_of_event
+from .errors import error_from_stream, error_in, error_of_event
 from .parts import text_and_thought
 from .sse import ERROR, EventTooLargeError, SseEvent, SseParser
 from .surrogates import SurrogatePairs, well_formed
 from .think import ThinkFilter
 from .tool_calls import CallIndexer
 from .usage import TokenMeter
+from .values import whole
 
 _DONE = "[DONE]"
 _FINISHES = {
@@ -38,27 +40,35 @@ _FINISHES = {
     "content_filter": FinishReason.CONTENT_FILTER,
 }
 _BROKEN_FINISHES = {"abort", "error"}
-_NEWS = ("choices", "usage", "prompt_progress")
+_LEAST_TOLERANCE = 16
+_TOLERANCE = 0.125
+"""How far an answer may go past its limit: some servers do not send token by token."""
 
 
 class ChatStream:
     """Reads one streamed answer."""
 
     def __init__(
-        self, redactor: Redactor | None = None, *, starts_inside_think: bool = False
+        self,
+        *,
+        starts_inside_think: bool = False,
+        max_output_tokens: int | None = None,
     ) -> None:
         """``starts_inside_think``: see ``ThinkFilter``."""
         self.done = False
-        """The server said ``[DONE]``: nothing more will come."""
+        """Nothing more will come, or is wanted: the server said ``[DONE]``, or goes on
+        past ``max_output_tokens``."""
         self.started = False
         """Output of the model has arrived."""
         self.news = 0
-        """Number of chunks so far. Comments and pings are no news: a server that
-        hangs may go on sending them."""
+        """Number of chunks so far that brought the answer on. Comments, pings and
+        chunks without output are no news: a server that hangs may go on sending
+        them."""
         self.think = ThinkFilter(starts_inside=starts_inside_think)
-        self._redactor = redactor or Redactor()
         self._sse = SseParser()
-        self._meter = TokenMeter()
+        self._limit = max_output_tokens
+        self._meter = TokenMeter(max_output_tokens)
+        self._progressed: PromptProgress | None = None
         self._calls = CallIndexer()
         self._pairs = SurrogatePairs()
         self._finish: FinishReason | None = None
@@ -115,7 +125,7 @@ class ChatStream:
             chunk = data
         if error := error_of_event(chunk) if is_error else error_in(chunk):
             if not self.finished:
-                raise error_from_stream(error, self._redactor)
+                raise error_from_stream(error)
         elif isinstance(chunk, Mapping):
             yield from self._chunk(chunk)
 
@@ -125,8 +135,9 @@ class ChatStream:
             raise StreamCutError("the stream holds a chunk that is not whole")
 
     def _chunk(self, chunk: Mapping[str, Any]) -> Iterator[Delta]:
-        self.news += any(name in chunk for name in _NEWS)
+        told = self._meter.told
         self._meter.chunk(chunk)
+        self.news += self._meter.told > told
         progress = chunk.get("prompt_progress")
         if isinstance(progress, Mapping):
             yield self._progress(progress)
@@ -138,32 +149,49 @@ class ChatStream:
         if isinstance(delta, Mapping):
             yield from self._delta(delta)
         self._note_finish(choice.get("finish_reason"))
+        self._note_limit()
 
     def _progress(self, progress: Mapping[str, Any]) -> PromptProgress:
         total, cached, processed = (
-            _count(progress.get(name)) for name in ("total", "cache", "processed")
+            whole(progress.get(name)) or 0 for name in ("total", "cache", "processed")
         )
+        cached = min(cached, total)
+        progressed = PromptProgress(total, cached, min(max(processed, cached), total))
+        self.news += progressed != self._progressed
+        self._progressed = progressed
         self._meter.progress(total, cached)
-        return PromptProgress(total, cached, processed)
+        return progressed
 
     def _delta(self, delta: Mapping[str, Any]) -> Iterator[Delta]:
         text, thought = text_and_thought(delta)
         if thought:
-            self.started = True
+            self._note_output()
             self.think.separated_by_server()
             yield Thinking(well_formed(thought), self._meter.take())
         if text:
-            self.started = True
+            self._note_output()
             yield from self.think.feed(self._pairs.join(text), self._meter.take())
         calls = delta.get("tool_calls")
         for raw in calls if isinstance(calls, list) else ():
             if isinstance(raw, Mapping):
-                self.started = True
+                self._note_output()
                 yield from self._calls.fragment(raw, self._meter.take())
+
+    def _note_output(self) -> None:
+        self.started = True
+        self.news += 1
+
+    def _note_limit(self) -> None:
+        if self._limit is None or self.finished:
+            return
+        tolerance = max(_LEAST_TOLERANCE, int(self._limit * _TOLERANCE))
+        if self._meter.output > self._limit + tolerance:
+            self._finish, self.done = FinishReason.LENGTH, True
 
     def _note_finish(self, reason: object) -> None:
         if not isinstance(reason, str) or not reason:
             return
+        self.news += 1
         if reason in _BROKEN_FINISHES:
             raise StreamCutError(f"the server ended the answer with '{reason}'")
         self._finish = _FINISHES.get(reason, FinishReason.STOP)
@@ -175,7 +203,3 @@ def _first_choice(choices: object) -> Mapping[str, Any] | None:
         if isinstance(choice, Mapping) and (choice.get("index") or 0) == 0:
             return choice
     return None
-
-
-def _count(value: object) -> int:
-    return max(0, value) if isinstance(value, int) else 0

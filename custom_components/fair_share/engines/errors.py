@@ -1,14 +1,15 @@
 """What a server says went wrong, as the typed errors of ``base``.
 
 The same bodies arrive with an error status and inside streams that began with 200, so
-both are read here. A server's message may repeat the prompt or the key; ``Redactor``
-keeps such messages out of errors, which end up in logs.
+both are read here. Of a server's message only ``known_phrase`` gets into an error: the
+rest may repeat the prompt, the answer or the key, and errors end up in logs.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 import json
+import re
 from typing import Any
 
 from .base import (
@@ -21,11 +22,11 @@ from .base import (
     PoolExhaustedError,
     ServerFaultError,
 )
+from .phrases import known_phrase
+from .values import whole
 
-_LONGEST_DETAIL = 300
-_SHORTEST_KEY = 4
-_TELLTALE = 16
-"""So many characters in a row that are also in the prompt are taken for the prompt."""
+_STATUS = re.compile("[45][0-9]{2}")
+_RETRY_AFTER = re.compile("[0-9]{1,6}")
 
 _OVERFLOW_TYPES = {"exceed_context_size_error", "context_length_exceeded"}
 _OVERFLOW_PHRASES = (
@@ -64,25 +65,7 @@ class ErrorBody:
     @property
     def status(self) -> int | None:
         """The HTTP status that the body itself names, if it does."""
-        return int(self.code) if self.code.isdecimal() else None
-
-
-class Redactor:
-    """Knows what must not appear in an error: the key and the prompt."""
-
-    def __init__(self, key: str | None = None, prompt: object = None) -> None:
-        """``prompt`` is any JSON value; its texts are what is kept out."""
-        self._key = key
-        self._prompt = prompt
-
-    def clean(self, message: str) -> str:
-        """Return the message, shortened, or a note in its place."""
-        if self._key and len(self._key) >= _SHORTEST_KEY and self._key in message:
-            return "(message withheld: it repeats the key)"
-        message = " ".join(message.split())[:_LONGEST_DETAIL]
-        if any(_repeats(message, text) for text in _texts(self._prompt)):
-            return "(message withheld: it repeats the request)"
-        return message
+        return int(self.code) if _STATUS.fullmatch(self.code) else None
 
 
 def parse_body(text: str) -> ErrorBody | None:
@@ -98,7 +81,7 @@ def error_of_event(value: object) -> ErrorBody:
     """Return the error in an event that is named one, whatever its shape."""
     if error := error_in(value):
         return error
-    return _fields(value) if isinstance(value, Mapping) else ErrorBody(str(value))
+    return _fields(value) if isinstance(value, Mapping) else ErrorBody(_text(value))
 
 
 def error_in(value: object) -> ErrorBody | None:
@@ -116,12 +99,12 @@ def error_in(value: object) -> ErrorBody | None:
     if value.get("object") == "error":
         return _fields(value)
     if "detail" in value and "choices" not in value:
-        return ErrorBody(message=str(value["detail"]))
+        return ErrorBody(message=_text(value["detail"]))
     return None
 
 
 def error_from_status(
-    status: int, text: str, redactor: Redactor, retry_after: str | None = None
+    status: int, text: str, retry_after: str | None = None
 ) -> EngineError:
     """Return the error for an HTTP answer with an error status."""
     body = parse_body(text)
@@ -129,18 +112,23 @@ def error_from_status(
         # No words from an engine: what stands in front of it, or it is dead.
         return ServerFaultError(f"HTTP status {status}", status=status)
     body = body or ErrorBody()
-    detail = redactor.clean(body.message) or f"HTTP status {status}"
-    if retry_after:
-        detail = f"{detail} (retry after {retry_after[:20]})"
+    detail = _detail(status, body)
+    if retry_after and _RETRY_AFTER.fullmatch(retry_after):
+        detail = f"{detail} (retry after {retry_after})"
     return _typed(status, body, detail)
 
 
-def error_from_stream(body: ErrorBody, redactor: Redactor) -> EngineError:
+def error_from_stream(body: ErrorBody) -> EngineError:
     """Return the error for an error object inside a stream."""
     status = body.status or HTTPStatus.INTERNAL_SERVER_ERROR
     if _EXHAUSTED_PHRASE in body.message.lower():
-        return PoolExhaustedError(redactor.clean(body.message), status=status)
-    return _typed(status, body, redactor.clean(body.message))
+        return PoolExhaustedError(_detail(status, body), status=status)
+    return _typed(status, body, _detail(status, body))
+
+
+def _detail(status: int, body: ErrorBody) -> str:
+    phrase = known_phrase(body.message)
+    return f"HTTP status {status}: {phrase}" if phrase else f"HTTP status {status}"
 
 
 def _typed(status: int, body: ErrorBody, detail: str) -> EngineError:
@@ -186,35 +174,18 @@ def _is_overflow(body: ErrorBody) -> bool:
 
 def _fields(error: Mapping[str, Any]) -> ErrorBody:
     return ErrorBody(
-        message=str(error.get("message") or ""),
-        type=str(error.get("type") or ""),
-        code=str(error.get("code") or ""),
-        param=str(error.get("param") or ""),
-        prompt_tokens=_whole(error.get("n_prompt_tokens")),
-        context_tokens=_whole(error.get("n_ctx")),
+        message=_text(error.get("message")),
+        type=_text(error.get("type")),
+        code=_text(error.get("code")),
+        param=_text(error.get("param")),
+        prompt_tokens=whole(error.get("n_prompt_tokens")),
+        context_tokens=whole(error.get("n_ctx")),
     )
 
 
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _repeats(message: str, text: str) -> bool:
-    if len(text) < _TELLTALE or text.startswith("data:"):
-        # A picture is megabytes of text that nobody repeats.
-        return False
-    text = " ".join(text.split())
-    windows = range(len(message) - _TELLTALE + 1)
-    return any(message[start : start + _TELLTALE] in text for start in windows)
-
-
-def _texts(value: object) -> Iterable[str]:
-    """Yield the texts of a JSON value, at any depth, without the names of fields."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for part in value.values():
-            yield from _texts(part)
-    elif isinstance(value, (list, tuple)):
-        for part in value:
-            yield from _texts(part)
+def _text(value: object) -> str:
+    """Return any JSON value as a text to search in."""
+    try:
+        return str(value or "")
+    except RecursionError:
+        return ""

@@ -22,7 +22,7 @@ from .base import (
     StreamCutError,
     UnreachableError,
 )
-from .errors import Redactor, error_from_status, error_from_stream, parse_body
+from .errors import error_from_status, error_from_stream, parse_body
 
 _LARGEST_BODY = 16 * 1024 * 1024
 _REDIRECT_FROM = 300
@@ -80,31 +80,28 @@ class ServerHttp:
         Leaving by any path closes the socket at once. Raises ``EngineError`` when it
         cannot be opened, ``NoStreamingError`` when the answer comes in one piece.
         """
-        redactor = Redactor(self.api_key, body)
         with _typed_failures():
             async with asyncio.timeout(self.timeouts.first_token_s):
                 response = await self._send("POST", path, body)
         try:
-            await self._check_stream(response, redactor)
+            await self._check_stream(response)
             yield response
         finally:
             response.close()
 
-    async def _check_stream(
-        self, response: aiohttp.ClientResponse, redactor: Redactor
-    ) -> None:
+    async def _check_stream(self, response: aiohttp.ClientResponse) -> None:
         if response.ok and response.content_type not in _IN_ONE_PIECE:
             _refuse_redirect(response)
             return
         text = await self._read_text(response)
         if not response.ok:
             raise error_from_status(
-                response.status, text, redactor, response.headers.get("Retry-After")
+                response.status, text, response.headers.get("Retry-After")
             )
         if response.content_type == "text/html":
             raise NotAnEngineError("the answer is a web page")
         if error := parse_body(text):
-            raise error_from_stream(error, redactor)
+            raise error_from_stream(error)
         raise NoStreamingError("the server answered in one piece")
 
     async def _whole(
@@ -119,10 +116,7 @@ class ServerHttp:
                     response.close()
         if not response.ok:
             raise error_from_status(
-                response.status,
-                text,
-                Redactor(self.api_key, body),
-                response.headers.get("Retry-After"),
+                response.status, text, response.headers.get("Retry-After")
             )
         _refuse_redirect(response)
         return Answer(text, response.headers.get("Server", ""))

@@ -22,6 +22,7 @@ from .base import (
 from .chat_engine import CHAT_PATH, ChatEngine
 from .prometheus import total
 from .think import opens_block
+from .values import label, positive, text, whole
 
 # Fields of a chat that change how its prompt is rendered.
 _TEMPLATE_FIELDS = (
@@ -51,7 +52,7 @@ class LlamaCppEngine(ChatEngine):
             return await self._load_from_slots()
         running = total(page, "llamacpp:requests_processing")
         deferred = total(page, "llamacpp:requests_deferred")
-        return EngineLoad(_whole(running), _whole(deferred))
+        return EngineLoad(whole(running), whole(deferred))
 
     async def _load_from_slots(self) -> EngineLoad:
         try:
@@ -77,15 +78,15 @@ class LlamaCppEngine(ChatEngine):
         meta = _mapping(entries[0].get("meta"))
         self._vision = bool(_mapping(props.get("modalities")).get("vision"))
         caps = _mapping(props.get("chat_template_caps"))
-        slots = _positive(props.get("total_slots"))
-        context = _positive(settings.get("n_ctx")) or _positive(meta.get("n_ctx"))
+        slots = positive(props.get("total_slots"))
+        context = positive(settings.get("n_ctx")) or positive(meta.get("n_ctx"))
         if self._opens_think is None:
             self._opens_think = await self._prompt_opens_think()
         return Capabilities(
             kind=self.kind,
             model=self._model or models[0],
             models=models,
-            version=str(props["build_info"]) if "build_info" in props else None,
+            version=label(props.get("build_info")),
             slots=slots,
             context_tokens=context,
             kv_tokens=None if slots == 1 else context,
@@ -99,7 +100,7 @@ class LlamaCppEngine(ChatEngine):
         """Look whether a prompt ends inside a block, ``None`` if it can't be seen."""
         try:
             answer = await self._http.post("/apply-template", {"messages": [_SHORT]})
-            return opens_block(str(answer.fields().get("prompt", "")))
+            return opens_block(text(answer.fields().get("prompt")))
         except ClientFaultError, NotAnEngineError:
             return None
 
@@ -129,7 +130,7 @@ class LlamaCppEngine(ChatEngine):
                     raise
                 self._counts_in_one_call = False
             else:
-                return _positive(answer.fields().get("input_tokens"))
+                return positive(answer.fields().get("input_tokens"))
         return await self._count_in_two_calls(prompt)
 
     async def _count_in_two_calls(self, prompt: Mapping[str, Any]) -> int | None:
@@ -137,7 +138,7 @@ class LlamaCppEngine(ChatEngine):
         answer = await self._http.post(
             "/tokenize",
             {
-                "content": rendered.get("prompt", ""),
+                "content": text(rendered.get("prompt")),
                 "add_special": True,
                 "parse_special": True,
             },
@@ -152,11 +153,3 @@ _NO_SUCH_PATH = {404, 405, 501}
 
 def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _positive(value: object) -> int | None:
-    return value if isinstance(value, int) and value > 0 else None
-
-
-def _whole(value: float | None) -> int | None:
-    return None if value is None else int(value)

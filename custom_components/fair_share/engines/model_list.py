@@ -6,6 +6,7 @@ from typing import Any
 
 from .base import EngineError, NoChatModelError, NotAnEngineError
 from .http import ServerHttp
+from .surrogates import well_formed
 
 _NO_SUCH_PATH = {400, 404, 405, 501}
 # Models that a server may list but that cannot chat; only decides which is tried first.
@@ -35,12 +36,17 @@ async def list_models(http: ServerHttp) -> ModelList:
     fields = answer.fields()
     if "data" not in fields:
         raise NotAnEngineError("the answer is not a list of models")
-    entries = [e for e in fields["data"] or () if isinstance(e, dict) and "id" in e]
+    data = fields["data"]
+    entries = [
+        {**entry, "id": well_formed(entry["id"])}
+        for entry in (data if isinstance(data, list) else ())
+        if isinstance(entry, dict) and isinstance(entry.get("id"), str) and entry["id"]
+    ]
     if not entries:
         raise NoChatModelError("the list of models is empty")
     return ModelList(sorted(entries, key=_looks_unfit), answer.server)
 
 
 def _looks_unfit(entry: Mapping[str, Any]) -> bool:
-    name = str(entry["id"]).lower()
+    name = entry["id"].lower()
     return any(part in name for part in _NO_CHAT_NAMES)

@@ -9,6 +9,7 @@ from typing import Any
 
 from .base import Capabilities, EngineKind, EngineLoad
 from .chat_engine import ChatEngine
+from .values import positive
 
 
 class OpenAICompatibleEngine(ChatEngine):
@@ -30,10 +31,10 @@ class OpenAICompatibleEngine(ChatEngine):
     ) -> Capabilities:
         model = self._model or models[0]
         entry = next((e for e in entries if e["id"] == model), entries[0])
-        context = entry.get("max_model_len") or entry.get("context_length")
+        named = (entry.get(name) for name in ("max_model_len", "context_length"))
         return Capabilities(
             kind=self.kind,
             model=model,
             models=models,
-            context_tokens=context if isinstance(context, int) else None,
+            context_tokens=next(filter(None, map(positive, named)), None),
         )

@@ -1,6 +1,7 @@
 """The few things needed from a metrics page in Prometheus' text format."""
 
 from collections.abc import Iterator, Mapping
+import math
 import re
 
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
@@ -8,7 +9,10 @@ _SAMPLE = re.compile(r"^(?P<name>[\w:]+)(?:\{(?P<labels>.*)\})?\s+(?P<value>\S+)
 
 
 def total(page: str, *names: str) -> float | None:
-    """Return the sum over all labels of the first of these metrics that is there."""
+    """Return the sum over all labels of the first of these metrics that is there.
+
+    A metric that is no number (``NaN``, ``+Inf``) is not there.
+    """
     for name in names:
         values = [value for _, value in _samples(page, name)]
         if values:
@@ -29,5 +33,7 @@ def _samples(page: str, name: str) -> Iterator[tuple[Mapping[str, str], float]]:
         try:
             value = float(match["value"])
         except ValueError:
+            continue
+        if not math.isfinite(value):
             continue
         yield dict(_LABEL.findall(match["labels"] or "")), value

@@ -12,6 +12,7 @@ from .base import Capabilities, EngineError, EngineKind, EngineLoad
 from .chat_engine import ChatEngine
 from .http import ServerHttp
 from .prometheus import labels, total
+from .values import digits, fraction, label, positive, whole
 
 _TOKENIZE_FIELDS = (
     "model",
@@ -41,13 +42,11 @@ class VllmEngine(ChatEngine):
         Raises ``EngineError``.
         """
         page = (await self._http.get("/metrics")).text
-        running = total(page, "vllm:num_requests_running")
-        waiting = total(page, "vllm:num_requests_waiting")
         return EngineLoad(
-            running=None if running is None else int(running),
-            deferred=None if waiting is None else int(waiting),
-            kv_used_fraction=total(
-                page, "vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"
+            running=whole(total(page, "vllm:num_requests_running")),
+            deferred=whole(total(page, "vllm:num_requests_waiting")),
+            kv_used_fraction=fraction(
+                total(page, "vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")
             ),
         )
 
@@ -60,13 +59,12 @@ class VllmEngine(ChatEngine):
         model = self._model or models[0]
         entry = next((e for e in entries if e["id"] == model), entries[0])
         pool, block = await self._cache()
-        context = entry.get("max_model_len")
         return Capabilities(
             kind=self.kind,
             model=model,
             models=models,
             version=await self._version(),
-            context_tokens=context if isinstance(context, int) else None,
+            context_tokens=positive(entry.get("max_model_len")),
             kv_tokens=pool,
             block_tokens=block,
             survives_exhaustion=True,
@@ -80,14 +78,14 @@ class VllmEngine(ChatEngine):
         except EngineError:
             return None, 1
         config = labels(page, "vllm:cache_config_info")
-        block = _digits(config.get("block_size")) or 1
-        blocks = _digits(config.get("num_gpu_blocks"))
-        pool = _digits(config.get("kv_cache_size_tokens"))
+        block = digits(config.get("block_size")) or 1
+        blocks = digits(config.get("num_gpu_blocks"))
+        pool = digits(config.get("kv_cache_size_tokens"))
         return pool or (blocks * block if blocks else None), block
 
     async def _version(self) -> str | None:
         try:
-            return str((await self._http.get("/version")).fields().get("version"))
+            return label((await self._http.get("/version")).fields().get("version"))
         except EngineError:
             return None
 
@@ -101,8 +99,4 @@ class VllmEngine(ChatEngine):
     async def _count(self, body: Mapping[str, Any]) -> int | None:
         prompt = {name: body[name] for name in _TOKENIZE_FIELDS if name in body}
         count = (await self._http.post("/tokenize", prompt)).fields().get("count")
-        return count if isinstance(count, int) else None
-
-
-def _digits(value: str | None) -> int | None:
-    return int(value) if value is not None and value.isdecimal() else None
+        return positive(count)

@@ -9,7 +9,7 @@ from homeassistant.config_entries import (
     ConfigSubentryFlow,
     SubentryFlowResult,
 )
-from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_PROMPT
+from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_NAME, CONF_PROMPT
 from homeassistant.core import HomeAssistant
 from homeassistant.data_entry_flow import section
 from homeassistant.helpers import llm
@@ -19,6 +19,7 @@ from homeassistant.helpers.selector import (
     SelectSelectorConfig,
     SelectSelectorMode,
     TemplateSelector,
+    TextSelector,
 )
 import voluptuous as vol
 
@@ -76,11 +77,14 @@ class AgentFlow(ConfigSubentryFlow):
         household = self._get_entry()
         if household.state is not ConfigEntryState.LOADED:
             return self.async_abort(reason="entry_not_loaded")
+        title = _free_title(household)
         if user_input is not None:
+            name = user_input.pop(CONF_NAME).strip()
             return self.async_create_entry(
-                title=_free_title(household), data=agent_data(user_input)
+                title=name or title, data=agent_data(user_input)
             )
-        return self._show("user", NEW_AGENT)
+        name_field: Fields = {vol.Required(CONF_NAME, default=title): TextSelector()}
+        return self._show("user", NEW_AGENT, name_field)
 
     async def async_step_reconfigure(
         self, user_input: dict[str, Any] | None = None
@@ -93,10 +97,12 @@ class AgentFlow(ConfigSubentryFlow):
             )
         return self._show("reconfigure", agent.data)
 
-    def _show(self, step_id: str, data: Mapping[str, Any]) -> SubentryFlowResult:
+    def _show(
+        self, step_id: str, data: Mapping[str, Any], first: Fields | None = None
+    ) -> SubentryFlowResult:
         known = {api.id for api in llm.async_get_apis(self.hass)}
         apis = [api for api in data.get(CONF_LLM_HASS_API, ()) if api in known]
-        schema = self._schema()
+        schema = self._schema(first or {})
         return self.async_show_form(
             step_id=step_id,
             data_schema=self.add_suggested_values_to_schema(
@@ -104,7 +110,7 @@ class AgentFlow(ConfigSubentryFlow):
             ),
         )
 
-    def _schema(self) -> vol.Schema:
+    def _schema(self, first: Fields) -> vol.Schema:
         models = {
             server.data[CONF_MODEL]: None
             for server in self._get_entry().get_subentries_of_type(SUBENTRY_SERVER)
@@ -123,6 +129,7 @@ class AgentFlow(ConfigSubentryFlow):
             ),
         }
         fields: Fields = {
+            **first,
             **talk_fields(self.hass),
             vol.Required(CONF_WORKLOAD, default=Workload.CHAT.value): choice(
                 Workload, CONF_WORKLOAD

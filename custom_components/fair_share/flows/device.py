@@ -3,16 +3,19 @@
 from typing import Any
 
 from homeassistant.config_entries import (
+    ConfigEntry,
     ConfigEntryState,
     ConfigSubentryFlow,
     SubentryFlowResult,
 )
 from homeassistant.const import CONF_DEVICE_ID
-from homeassistant.helpers import device_registry as dr
+from homeassistant.core import HomeAssistant
+from homeassistant.helpers import (
+    area_registry as ar,
+    device_registry as dr,
+    entity_registry as er,
+)
 from homeassistant.helpers.selector import (
-    DeviceSelector,
-    DeviceSelectorConfig,
-    EntityFilterSelectorConfig,
     SelectOptionDict,
     SelectSelector,
     SelectSelectorConfig,
@@ -30,7 +33,7 @@ from ..const import (
 )
 from .schemas import Fields, choice, flatten, nest, share_fields
 
-_SATELLITE = EntityFilterSelectorConfig(domain="assist_satellite")
+_SATELLITE_DOMAIN = "assist_satellite"
 
 
 class DeviceFlow(ConfigSubentryFlow):
@@ -39,7 +42,7 @@ class DeviceFlow(ConfigSubentryFlow):
     async def async_step_user(
         self, _user_input: dict[str, Any] | None = None
     ) -> SubentryFlowResult:
-        """Choose between voice satellites and all devices."""
+        """Choose between voice satellites and other devices."""
         if self._get_entry().state is not ConfigEntryState.LOADED:
             return self.async_abort(reason="entry_not_loaded")
         return self.async_show_menu(
@@ -50,14 +53,19 @@ class DeviceFlow(ConfigSubentryFlow):
         self, user_input: dict[str, Any] | None = None
     ) -> SubentryFlowResult:
         """Add a voice satellite."""
-        selector = DeviceSelector(DeviceSelectorConfig(entity=[_SATELLITE]))
-        return self._add("satellite", selector, user_input)
+        devices = _devices(self.hass, self._get_entry(), satellites=True)
+        if user_input is None and not devices:
+            return self.async_abort(reason="no_satellite")
+        return self._add("satellite", devices, Workload.VOICE, user_input)
 
     async def async_step_other_device(
         self, user_input: dict[str, Any] | None = None
     ) -> SubentryFlowResult:
-        """Add any device."""
-        return self._add("other_device", DeviceSelector(), user_input)
+        """Add a device that is no voice satellite."""
+        devices = _devices(self.hass, self._get_entry(), satellites=False)
+        if user_input is None and not devices:
+            return self.async_abort(reason="no_other_device")
+        return self._add("other_device", devices, Workload.CHAT, user_input)
 
     async def async_step_reconfigure(
         self, user_input: dict[str, Any] | None = None
@@ -76,7 +84,7 @@ class DeviceFlow(ConfigSubentryFlow):
         data = dict(device.data)
         if data[CONF_MEMBER] not in household.subentries:
             data[CONF_MEMBER] = SHARED_ID
-        schema = vol.Schema(self._fields())
+        schema = vol.Schema(self._fields(Workload.VOICE))
         return self.async_show_form(
             step_id="reconfigure",
             data_schema=self.add_suggested_values_to_schema(schema, nest(schema, data)),
@@ -84,33 +92,38 @@ class DeviceFlow(ConfigSubentryFlow):
         )
 
     def _add(
-        self, step_id: str, selector: DeviceSelector, user_input: dict[str, Any] | None
+        self,
+        step_id: str,
+        devices: list[SelectOptionDict],
+        workload: Workload,
+        user_input: dict[str, Any] | None,
     ) -> SubentryFlowResult:
         errors: dict[str, str] = {}
         if user_input is not None:
-            unique_id = f"device:{user_input[CONF_DEVICE_ID]}"
-            known = {
-                d.unique_id
-                for d in self._get_entry().get_subentries_of_type(SUBENTRY_DEVICE)
-            }
-            if unique_id in known:
+            device_id = user_input[CONF_DEVICE_ID]
+            if device_id in _known(self._get_entry()):
                 return self.async_abort(reason="already_configured")
-            device = dr.async_get(self.hass).async_get(user_input[CONF_DEVICE_ID])
+            device = dr.async_get(self.hass).async_get(device_id)
             if device is not None:
                 return self.async_create_entry(
-                    title=device.name_by_user or device.name or device.id,
+                    title=_name(device),
                     data=flatten(user_input),
-                    unique_id=unique_id,
+                    unique_id=f"device:{device_id}",
                 )
             errors[CONF_DEVICE_ID] = "device_not_found"
-        schema = vol.Schema({vol.Required(CONF_DEVICE_ID): selector} | self._fields())
+        selector = SelectSelector(
+            SelectSelectorConfig(options=devices, mode=SelectSelectorMode.DROPDOWN)
+        )
+        schema = vol.Schema(
+            {vol.Required(CONF_DEVICE_ID): selector} | self._fields(workload)
+        )
         return self.async_show_form(
             step_id=step_id,
             data_schema=self.add_suggested_values_to_schema(schema, user_input),
             errors=errors,
         )
 
-    def _fields(self) -> Fields:
+    def _fields(self, workload: Workload) -> Fields:
         members = [
             SelectOptionDict(value=member.subentry_id, label=member.title)
             for member in self._get_entry().get_subentries_of_type(SUBENTRY_MEMBER)
@@ -124,8 +137,52 @@ class DeviceFlow(ConfigSubentryFlow):
                     mode=SelectSelectorMode.DROPDOWN,
                 )
             ),
-            vol.Required(CONF_WORKLOAD, default=Workload.VOICE.value): choice(
+            vol.Required(CONF_WORKLOAD, default=workload.value): choice(
                 Workload, CONF_WORKLOAD
             ),
             **share_fields(),
         }
+
+
+def _known(household: ConfigEntry) -> set[str]:
+    """Return the ids of the devices that were added already."""
+    return {
+        device.data[CONF_DEVICE_ID]
+        for device in household.get_subentries_of_type(SUBENTRY_DEVICE)
+    }
+
+
+def _devices(
+    hass: HomeAssistant, household: ConfigEntry, *, satellites: bool
+) -> list[SelectOptionDict]:
+    """Return the devices that can be added: satellites, or all that are none.
+
+    Services, and so all that the household has itself, are none that ask.
+    """
+    speaking = {
+        entity.device_id
+        for entity in er.async_get(hass).entities.values()
+        if entity.domain == _SATELLITE_DOMAIN
+    }
+    known = _known(household)
+    options = [
+        SelectOptionDict(value=device.id, label=_label(hass, device))
+        for device in dr.async_get(hass).devices
+        if (device.id in speaking) is satellites
+        and device.id not in known
+        and device.entry_type is None
+        and device.disabled_by is None
+    ]
+    return sorted(options, key=lambda option: option["label"].casefold())
+
+
+def _label(hass: HomeAssistant, device: dr.DeviceEntry) -> str:
+    """Return what tells a device from others of the same name."""
+    area = device.area_id and ar.async_get(hass).async_get_area(device.area_id)
+    entry = hass.config_entries.async_get_entry(device.config_entry_id)
+    details = [area.name if area else None, entry.domain if entry else None]
+    return f"{_name(device)} ({', '.join(filter(None, details))})"
+
+
+def _name(device: dr.BaseDeviceEntry) -> str:
+    return device.name_by_user or device.name or device.id

@@ -1,11 +1,23 @@
 """Tell people in their words what a probe found."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers.translation import async_get_translations
 from yarl import URL
 
-from ..const import DOMAIN, MEMORY_SEPARATE, MEMORY_SHARED
+from ..const import (
+    CONF_CONTEXT_TOKENS,
+    CONF_MEMORY,
+    CONF_SLOTS,
+    DOMAIN,
+    MEMORY_SEPARATE,
+    MEMORY_SHARED,
+)
 from ..engines.base import Capabilities, EngineKind
+
+_UNKNOWN = "unknown"
 
 
 def short_model(model: str) -> str:
@@ -18,8 +30,14 @@ def server_title(model: str, url: str) -> str:
     return f"{short_model(model)} ({URL(url).authority})"
 
 
-async def async_describe(hass: HomeAssistant, found: Capabilities) -> dict[str, str]:
-    """Return the placeholders that describe a server."""
+async def async_describe(
+    hass: HomeAssistant, found: Capabilities, declared: Mapping[str, Any]
+) -> dict[str, str]:
+    """Return the placeholders that describe a server.
+
+    ``declared`` is what people said of it earlier, as in the data of a subentry; it
+    stands in for what the server does not tell.
+    """
     texts = await async_get_translations(
         hass, hass.config.language, "selector", [DOMAIN]
     )
@@ -28,15 +46,17 @@ async def async_describe(hass: HomeAssistant, found: Capabilities) -> dict[str, 
         key = f"component.{DOMAIN}.selector.{selector}.options.{option}"
         return texts.get(key, option)
 
-    unknown = text("memory", "unknown")
+    def size(told: int | None, key: str) -> str:
+        return str(declared.get(key, unknown) if told is None else told)
+
+    unknown = text("memory", _UNKNOWN)
+    memory = _memory(found) or declared.get(CONF_MEMORY, _UNKNOWN)
     return {
         "kind": text("kind", found.kind),
         "model": short_model(found.model),
-        "slots": unknown if found.slots is None else str(found.slots),
-        "context": unknown
-        if found.context_tokens is None
-        else str(found.context_tokens),
-        "memory": text("memory", _memory(found)),
+        "slots": size(found.slots, CONF_SLOTS),
+        "context": size(found.context_tokens, CONF_CONTEXT_TOKENS),
+        "memory": text("memory", memory),
     }
 
 
@@ -48,7 +68,8 @@ def hides_memory(found: Capabilities) -> bool:
     return found.kind is EngineKind.LLAMA_CPP and found.kv_tokens is not None
 
 
-def _memory(found: Capabilities) -> str:
+def _memory(found: Capabilities) -> str | None:
+    """Return what the server tells of its memory."""
     if hides_memory(found) or (found.slots is None and found.kv_tokens is None):
-        return "unknown"
+        return None
     return MEMORY_SEPARATE if found.kv_tokens is None else MEMORY_SHARED

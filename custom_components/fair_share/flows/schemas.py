@@ -1,7 +1,7 @@
 """Fields that several dialogs share, and how sections become flat data."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, override
 
 from homeassistant.data_entry_flow import section
 from homeassistant.helpers.selector import (
@@ -33,10 +33,23 @@ MAX_WEIGHT = 100.0
 _MIN_WEIGHT = 0.1
 
 
-def whole_number(minimum: int) -> vol.All[Any]:
+class _WholeNumberSelector(NumberSelector):
+    """A box that takes no fractions; its step alone only moves the arrows."""
+
+    @override
+    def __call__(self, data: Any) -> int:
+        """Return what was typed. Raises ``vol.Invalid``."""
+        value = super().__call__(data)
+        if not value.is_integer():
+            raise vol.Invalid("This has to be a whole number")
+        return int(value)
+
+
+def whole_number(minimum: int) -> NumberSelector:
     """Return a box for a whole number."""
-    config = NumberSelectorConfig(min=minimum, step=1, mode=NumberSelectorMode.BOX)
-    return vol.All(NumberSelector(config), vol.Coerce(int))
+    return _WholeNumberSelector(
+        NumberSelectorConfig(min=minimum, step=1, mode=NumberSelectorMode.BOX)
+    )
 
 
 def number(minimum: float, maximum: float, step: float) -> NumberSelector:

@@ -163,7 +163,7 @@ class ServerSteps[ContextT: FlowContext, ResultT: FlowResult[Any, Any], HandlerT
                 self._server_schema(), self._stored
             ),
             description_placeholders=await async_describe(
-                self.hass, self._found.capabilities
+                self.hass, self._found.capabilities, self._stored
             ),
         )
 

@@ -16,6 +16,10 @@ from ..engines.base import (
 _BATCH_TOKENS = 2048
 """What llama.cpp reads in one go unless told otherwise; it can't be left in between."""
 
+_FAR_BEYOND = 10
+"""A prompt that a server counts so many times longer than it was measured, beyond a
+full context, was never there."""
+
 _STOPS = {
     Verdict.STOP_QUOTA: RejectReason.QUOTA,
     Verdict.STOP_CLOSED: RejectReason.CLOSED,
@@ -38,24 +42,28 @@ class RunningAccount:
         self._cached = self._done = request.cached_tokens
         reports = capabilities is not None and capabilities.reports_progress
         self._batch = _BATCH_TOKENS if reports else request.prompt_tokens
+        context = capabilities.context_tokens if capabilities else None
+        self._longest = _FAR_BEYOND * request.prompt_tokens + (context or 0)
         self._answering = False
         self._verdict = Verdict.CONTINUE
 
-    def note(self, delta: Delta) -> None:
-        """Book a delta."""
+    def note(self, delta: Delta) -> Delta:
+        """Book a delta and return it; the final count made whole where it was not."""
         match delta:
             case Content() | Thinking() | ToolCallDelta():
                 self._answering = True
                 if delta.tokens:
                     self._verdict = self._grant.output(delta.tokens)
-            case PromptProgress():
+            case PromptProgress() if delta.total <= self._longest:
                 self._total, self._cached = delta.total, delta.cached
                 self._done = delta.processed
                 self._report_prompt()
             case Usage():
+                delta = self._whole(delta)
                 self._settle(delta)
             case Finish():
                 self._grant.finish()
+        return delta
 
     def check(self) -> None:
         """Raise ``Rejected`` if the answer has to stop here."""
@@ -68,12 +76,16 @@ class RunningAccount:
             self._done = min(self._total, self._done + self._batch)
             self._report_prompt()
 
+    def _whole(self, usage: Usage) -> Usage:
+        """Return the count with the prompt as it was measured if it was not told."""
+        if usage.prompt_tokens is not None and usage.prompt_tokens <= self._longest:
+            return usage
+        return Usage(self._total, self._cached, usage.output_tokens, estimated=True)
+
     def _settle(self, usage: Usage) -> None:
-        total, cached = usage.prompt_tokens, usage.cached_tokens
-        if not total:
-            # The server counts nothing. It has read what was measured before.
-            total, cached = self._total, self._cached
-        tokens = TokenCount(total - cached, cached, usage.output_tokens)
+        cached = usage.cached_tokens
+        uncached = (usage.prompt_tokens or 0) - cached
+        tokens = TokenCount(uncached, cached, usage.output_tokens)
         self._grant.settle(tokens, estimated=usage.estimated)
 
     def _report_prompt(self) -> None:

@@ -26,7 +26,7 @@ from ..engines.base import (
 )
 from .account import RunningAccount
 from .asker import Asker
-from .estimate import estimate_tokens
+from .estimate import estimate_tokens, fewest_tokens
 from .prefixes import Prefix, PrefixMemory
 from .registry import Registry
 from .servers import ServerPool, WatchedServer
@@ -76,7 +76,13 @@ class Generator:
             yield deltas
 
     async def count_tokens(self, request: GenerationRequest) -> int:
-        """Return a prompt's length in tokens, counted if a server can."""
+        """Return a prompt's length in tokens, counted if a server can.
+
+        What no server can hold anyway is only estimated: a server would be busy with
+        counting it while nobody queues for that.
+        """
+        if not self._could_fit(request):
+            return estimate_tokens(request)
         for server in self._servers.ready():
             if server.capabilities is None or not server.capabilities.counts_tokens:
                 continue
@@ -84,6 +90,12 @@ class Generator:
             if counted is not None:
                 return counted
         return estimate_tokens(request)
+
+    def _could_fit(self, request: GenerationRequest) -> bool:
+        """Whether a server that is known, reachable or not, may hold this prompt."""
+        servers = self._queue.status().servers
+        longest = max((server.context_tokens for server in servers), default=None)
+        return longest is None or fewest_tokens(request) <= longest
 
     async def _deltas(self, ask: Ask) -> AsyncGenerator[Delta]:
         request = await self._measure(ask)
@@ -136,7 +148,7 @@ class Generator:
 
     def _remember(self, ask: Ask, delta: Delta, server: WatchedServer) -> None:
         if isinstance(delta, Usage):
-            held = delta.prompt_tokens + delta.output_tokens
+            held = (delta.prompt_tokens or 0) + delta.output_tokens
             prefix = Prefix(server.subentry.subentry_id, held)
             self._prefixes.put(ask.conversation_id, prefix)
 
@@ -152,8 +164,7 @@ async def _stream(
     try:
         async with server.engine.stream(generation) as deltas:
             async for delta in deltas:
-                account.note(delta)
-                yield delta
+                yield account.note(delta)
                 account.check()
     except EngineError:
         raise

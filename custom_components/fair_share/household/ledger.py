@@ -1,14 +1,19 @@
 """The accounts on disk: what of the queue's state outlives a restart."""
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 import logging
+import math
 from pathlib import Path
 from typing import Any, override
 
 from homeassistant.const import EVENT_HOMEASSISTANT_FINAL_WRITE
 from homeassistant.core import CALLBACK_TYPE, Event, HomeAssistant, callback
-from homeassistant.exceptions import UnsupportedStorageVersionError
+from homeassistant.exceptions import (
+    ConfigEntryNotReady,
+    HomeAssistantError,
+    UnsupportedStorageVersionError,
+)
 from homeassistant.helpers.event import async_call_later
 from homeassistant.helpers.storage import Store
 from homeassistant.util import dt as dt_util
@@ -21,6 +26,8 @@ _LOGGER = logging.getLogger(__name__)
 
 _VERSION = 1
 _SAVE_INTERVAL_S = 3.0
+_YEARS = range(1969, 9000)
+"""A machine without a clock starts in 1970; far from the ends all zones can tell."""
 
 
 class _LedgerStore(Store[dict[str, Any]]):
@@ -61,20 +68,32 @@ class Ledger:
         A file that cannot be understood, or was written by a later major version, is
         kept under another name, and the accounts start afresh.
 
-        Raises ``HomeAssistantError`` if the file is there but cannot be read.
+        Raises ``ConfigEntryNotReady`` if the file is there but the system does not let
+        it be read, or be kept.
         """
         try:
-            data = await self._store.async_load()
-            return None if data is None else _decode(data)
-        except (
-            AttributeError,
-            LookupError,
-            TypeError,
-            ValueError,
-            UnsupportedStorageVersionError,
-        ) as err:
-            await self._async_set_aside(err)
-            return None
+            try:
+                data = await self._store.async_load()
+                return None if data is None else _decode(data)
+            except (
+                ArithmeticError,
+                AttributeError,
+                LookupError,
+                TypeError,
+                ValueError,
+                UnsupportedStorageVersionError,
+            ) as err:
+                await self._async_set_aside(err)
+                return None
+        except (HomeAssistantError, OSError) as err:
+            raise ConfigEntryNotReady(
+                translation_domain=DOMAIN,
+                translation_key="accounts_not_readable",
+                translation_placeholders={
+                    "path": self._store.path,
+                    "error": str(err),
+                },
+            ) from err
 
     @callback
     def start(self, export: Callable[[], LedgerState]) -> None:
@@ -174,22 +193,40 @@ def _decode_node(node: Mapping[str, Any]) -> NodeState:
     return NodeState(
         node_id=str(node["node_id"]),
         tokens=TokenCount(
-            int(tokens["uncached"]), int(tokens["cached"]), int(tokens["output"])
+            _decode_count(tokens["uncached"]),
+            _decode_count(tokens["cached"]),
+            _decode_count(tokens["output"]),
         ),
-        charge=float(node["charge"]),
-        counter=float(node["counter"]),
-        virtual_time=float(node["virtual_time"]),
-        requests=int(node["requests"]),
-        rejected=int(node["rejected"]),
+        charge=_decode_number(node["charge"]),
+        counter=_decode_number(node["counter"]),
+        virtual_time=_decode_number(node["virtual_time"]),
+        requests=_decode_count(node["requests"]),
+        rejected=_decode_count(node["rejected"]),
         window=QuotaWindow(node["window"]),
         window_started_at=_decode_time(node["window_started_at"]),
-        used_tokens=int(node["used_tokens"]),
+        used_tokens=_decode_count(node["used_tokens"]),
         granted_tokens=int(node["granted_tokens"]),
     )
+
+
+def _decode_count(value: str | float) -> int:
+    count = int(value)
+    if count < 0:
+        raise ValueError(f"a count below 0: {count}")
+    return count
+
+
+def _decode_number(value: str | float) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"no finite number: {number}")
+    return number
 
 
 def _decode_time(text: str) -> datetime:
     time = datetime.fromisoformat(text)
     if time.tzinfo is None:
         raise ValueError(f"a time without a zone: {text}")
-    return time
+    if time.year not in _YEARS:
+        raise ValueError(f"a time that no clock shows: {text}")
+    return time.astimezone(UTC)

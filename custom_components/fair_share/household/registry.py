@@ -17,7 +17,7 @@ from ..const import (
     SUBENTRY_DEVICE,
     SUBENTRY_MEMBER,
 )
-from .asker import Asker
+from .asker import Asker, IdentityRule
 from .subentries import DeviceConfig, MemberConfig
 
 BUILT_IN_IDS = (GUEST_ID, SHARED_ID)
@@ -70,10 +70,13 @@ class Registry:
         )
 
     def source_spec(self, asker: Asker) -> NodeSpec:
-        """Return the node that asks; an automation is new to the tree at first."""
-        return self._nodes.get(asker.source_id) or NodeSpec(
-            asker.source_id, asker.member_id
-        )
+        """Return the node that asks; an automation is new to the tree at first.
+
+        Raises ``KeyError`` when it has been removed from the household since.
+        """
+        if asker.rule is IdentityRule.AUTOMATION:
+            return NodeSpec(asker.source_id, asker.member_id)
+        return self._nodes[asker.source_id]
 
     def class_for(self, asker: Asker, workload: Workload) -> RequestClass:
         """Return the leaf for this workload of the asker."""

@@ -15,6 +15,9 @@ from .servers import ServerView
 if TYPE_CHECKING:
     from .runtime import Household
 
+_REMOVED = "removed"
+"""Stands for who left the household while their answer is still being written."""
+
 
 def usage_report(household: Household) -> JsonObjectType:
     """Return who has used how much, and how that compares with what is their due.
@@ -156,13 +159,13 @@ def _record(record: RequestRecord, titles: Mapping[str, str]) -> JsonObjectType:
 def _request(
     household: Household, request: RequestStatus, titles: Mapping[str, str]
 ) -> JsonObjectType:
-    member_id, source_id = _owners(household, request.class_id)
+    member, source = _owners(household, request.class_id)
     return {
         "id": request.request_id,
         "state": "waiting" if request.server_id is None else "running",
         "reason": request.rule.value,
-        "member": household.registry.name(member_id),
-        "source": household.registry.name(source_id),
+        "member": member,
+        "source": source,
         "workload": request.workload.value,
         "server": _title(request.server_id, titles),
         "waited_s": round(request.waited_s, 3),
@@ -172,8 +175,13 @@ def _request(
 
 
 def _owners(household: Household, class_id: str) -> tuple[str, str]:
-    source_id = household.node_status(class_id).parent_id or class_id
-    return household.node_status(source_id).parent_id or source_id, source_id
+    """Return the names of the member and of what of theirs asks."""
+    try:
+        source_id = household.node_status(class_id).parent_id or class_id
+        member_id = household.node_status(source_id).parent_id or source_id
+    except KeyError:
+        return _REMOVED, _REMOVED
+    return household.registry.name(member_id), household.registry.name(source_id)
 
 
 def _server(view: ServerView, placed: ServerStatus | None) -> JsonObjectType:

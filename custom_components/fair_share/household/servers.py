@@ -84,13 +84,17 @@ class WatchedServer:
         self.capabilities: Capabilities | None = None
         self.detail = ""
         self.checked = asyncio.Event()
+        self._surprises: set[str] = set()
         self._on_state = on_state
         self._wake = asyncio.Event()
 
     async def watch(self) -> None:
         """Check the server for ever, more often while it is not ready."""
         while True:
-            await self._check()
+            try:
+                await self._check()
+            except Exception as err:  # noqa: BLE001 - a server left alone is lost
+                self._note_surprise(err)
             self.checked.set()
             try:
                 async with asyncio.timeout(self._pause_s()):
@@ -159,6 +163,23 @@ class WatchedServer:
                 error.detail,
             )
         self.state, self.detail = state, error.detail
+        self._on_state()
+
+    def _note_surprise(self, error: Exception) -> None:
+        """Take what nobody thought of for a failure of the server; log each kind once.
+
+        Its text is not logged: it may repeat what the server sent.
+        """
+        kind = type(error).__name__
+        if kind not in self._surprises:
+            self._surprises.add(kind)
+            _LOGGER.error(
+                "Checking the server %s failed in a way that is not provided for (%s)",
+                self.subentry.title,
+                kind,
+            )
+        self.capabilities = None
+        self.state, self.detail = ServerState.UNREACHABLE, kind
         self._on_state()
 
     def _pause_s(self) -> float:
