@@ -17,13 +17,13 @@ import tracemalloc
 from typing import Any
 
 from custom_components.fair_share.admission.model import (
-    CostWeights,
     Limits,
     NodeSpec,
     Outcome,
     Request,
     RequestClass,
     ServerCapacity,
+    Settings,
     Workload,
 )
 from custom_components.fair_share.admission.scheduler import Scheduler
@@ -104,10 +104,7 @@ def measure(classes: int, queued: int) -> Row:
 
 def household(classes: int) -> Scheduler:
     """Return a household with so many members of one class each, and one server."""
-    scheduler = Scheduler(WALL)
-    scheduler.configure(
-        costs=CostWeights(), limits=Limits(10**9, 10**9), policy="equal_tokens"
-    )
+    scheduler = Scheduler(WALL, settings=Settings(limits=Limits(10**9, 10**9)))
     for number in range(classes):
         member = f"m{number}"
         scheduler.put_node(NodeSpec(member), WALL)
@@ -116,7 +113,7 @@ def household(classes: int) -> Scheduler:
             RequestClass(f"{member}/direct/chat", f"{member}/direct", Workload.CHAT),
             WALL,
         )
-    scheduler.put_server(ServerCapacity("server", SLOTS, 4096))
+    scheduler.put_server(ServerCapacity("server", SLOTS, 4096), 0.0)
     return scheduler
 
 

@@ -4,6 +4,7 @@ from custom_components.fair_share.admission.model import (
     Caps,
     NodeSpec,
     Outcome,
+    Request,
     Rule,
     TokenCount,
     Workload,
@@ -128,11 +129,7 @@ def test_who_is_at_an_own_limit_is_told_so() -> None:
     assert rules[waiting] is Rule.IN_FLIGHT_CAP
 
 
-def test_who_may_not_overtake_is_told_who_waits_for_memory() -> None:
+def test_what_could_start_is_only_behind_others_until_the_next_decision() -> None:
     world = roomy(survives=False)
-    world.set(bypass=0.0)
-    world.ask(CHAT, prompt=500, output=100)
-    world.ask("child/direct/chat", prompt=500, output=20)
-    small = world.ask(CHAT, prompt=20, output=400)
-    rules = {each.request_id: each.rule for each in world.scheduler.status(0).requests}
-    assert rules[small] is Rule.BEHIND_BLOCKED
+    world.scheduler.submit(Request("new", CHAT, 10, 10), world.now, world.wall)
+    assert world.scheduler.status(0).requests[0].rule is Rule.BEHIND_OTHERS

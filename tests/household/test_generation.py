@@ -27,6 +27,7 @@ from custom_components.fair_share.engines.base import (
 from custom_components.fair_share.household.generation import Ask
 from custom_components.fair_share.household.runtime import Household
 from tests.common import household_entry, member, server, set_up, until
+from tests.fake_replies import Failure
 from tests.fake_server import DROP, FakeServer, answer, failure, raw
 
 
@@ -170,6 +171,42 @@ async def test_a_long_prompt_is_paid_up_to_the_batch_that_was_being_read(
         running.cancel()
         await until(running.done)
         assert household.records()[-1].tokens.uncached == 2048
+
+
+async def test_a_slot_that_still_reads_for_who_left_is_not_used(
+    hass: HomeAssistant,
+) -> None:
+    async with FakeServer(slots=1) as fake, home(hass, fake) as household:
+        fake.default = answer(asyncio.Event(), "never")
+        sent_before = len(fake.chats)
+        leaving = asyncio.create_task(read(household, ask(household)))
+        await until(lambda: len(fake.chats) == sent_before + 1)
+        # The server does not notice yet that the client leaves.
+        fake.override["/metrics"] = Failure(
+            200, "llamacpp:requests_processing 1", content_type="text/plain"
+        )
+        leaving.cancel()
+        await until(leaving.done)
+        fake.default = answer("fine")
+        waiting = asyncio.create_task(read(household, ask(household)))
+        await until(lambda: household.status().waiting == 1)
+        looked = len(fake.requests)
+        await until(lambda: len(fake.requests) > looked + 1)
+        assert len(fake.chats) == sent_before + 1
+        del fake.override["/metrics"]
+        assert text_of(await waiting) == "fine"
+
+
+async def test_a_member_who_is_removed_in_the_middle_of_a_turn_is_told(
+    hass: HomeAssistant,
+) -> None:
+    async with FakeServer() as fake, home(hass, fake) as household:
+        what = ask(household)
+        hass.config_entries.async_remove_subentry(household.entry, "parent")
+        await hass.async_block_till_done()
+        with pytest.raises(Rejected) as refusal:
+            await read(household, what)
+        assert refusal.value.reason is RejectReason.CLASS_REMOVED
 
 
 async def test_a_server_that_could_not_be_reached_costs_nothing(

@@ -211,6 +211,15 @@ class AdmissionQueue:
         self.scheduler.remove_server(server_id, self.clock.monotonic())
         self.decide()
 
+    def hold_slot(self, server_id: str) -> None:
+        """Start nothing on a slot that is still busy with a request that left."""
+        self.scheduler.hold_slot(server_id)
+
+    def free_slot(self, server_id: str) -> None:
+        """Use a held slot again."""
+        self.scheduler.free_slot(server_id)
+        self.decide()
+
     def close(self) -> None:
         """Refuse all that waits and stop the timer; what runs ends in its own way."""
         self.closed = True

@@ -133,6 +133,17 @@ class Scheduler:
         self._board.note_servers(now)
         self._refuser.refuse_hopeless()
 
+    def hold_slot(self, server_id: str) -> None:
+        """Note that a slot stays busy after its request has left. Unknown: ignored."""
+        if server := self._board.servers.get(server_id):
+            server.held_slots += 1
+
+    def free_slot(self, server_id: str) -> None:
+        """Note that a held slot is free now. Unknown: ignored."""
+        server = self._board.servers.get(server_id)
+        if server is not None and server.held_slots:
+            server.held_slots -= 1
+
     def note_exhausted(self, server_id: str, now: float) -> None:
         """Note that an engine ran out of memory; plan with less. Unknown: ignored."""
         if server := self._board.servers.get(server_id):

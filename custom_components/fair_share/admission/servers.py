@@ -45,6 +45,7 @@ class Server:
         self.usable = True
         self.running: dict[str, Entry] = {}
         self.blocked: Blocked | None = None
+        self.held_slots = 0
         self.commitment = POOL_SAFETY
         self._quiet_since_s = now
 
@@ -87,8 +88,11 @@ class Server:
         )
 
     def free_slots(self) -> int:
-        """Return how many more requests can run; negative after a slot was lost."""
-        return self.capacity.slots - len(self.running)
+        """Return how many more requests can run; negative after a slot was lost.
+
+        A held slot is still busy with a request that has left it.
+        """
+        return self.capacity.slots - len(self.running) - self.held_slots
 
     def obstacle(self, entry: Entry) -> Rule | None:
         """Return what keeps the request from starting here now, or ``None``."""

@@ -70,11 +70,16 @@ class RunningAccount:
         if self._verdict is not Verdict.CONTINUE:
             raise Rejected(_STOPS[self._verdict])
 
-    def left(self) -> None:
-        """Note that the client left; the batch that is being read is still finished."""
-        if not self._answering:
-            self._done = min(self._total, self._done + self._batch)
-            self._report_prompt()
+    def left(self) -> bool:
+        """Note that the client left; return whether the prompt was still being read.
+
+        The server still finishes the batch that it reads.
+        """
+        if self._answering:
+            return False
+        self._done = min(self._total, self._done + self._batch)
+        self._report_prompt()
+        return True
 
     def _whole(self, usage: Usage) -> Usage:
         """Return the count with the prompt as it was measured if it was not told."""
@@ -90,4 +95,6 @@ class RunningAccount:
 
     def _report_prompt(self) -> None:
         uncached = self._done - self._cached
-        self._grant.prompt_progress(uncached=uncached, cached=self._cached)
+        self._verdict = self._grant.prompt_progress(
+            uncached=uncached, cached=self._cached
+        )

@@ -3,10 +3,12 @@
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
+from time import monotonic
 
 from homeassistant.util.ulid import ulid_now
 
 from ..admission.model import (
+    DEFAULT_PROFILES,
     Caps,
     Rejected,
     RejectReason,
@@ -99,6 +101,7 @@ class Generator:
 
     async def _deltas(self, ask: Ask) -> AsyncGenerator[Delta]:
         request = await self._measure(ask)
+        gives_up_at = monotonic() + DEFAULT_PROFILES[ask.workload].patience_s
         for tries_left in reversed(range(_TRIES)):
             sent = False
             try:
@@ -107,7 +110,8 @@ class Generator:
                         sent = sent or not isinstance(delta, PromptProgress)
                         yield delta
             except EngineError as err:
-                if sent or not tries_left or not _worth_another_try(err):
+                late = monotonic() >= gives_up_at
+                if sent or late or not tries_left or not _worth_another_try(err):
                     raise
                 # Nothing has reached the client yet: it keeps its place and waits
                 # until the server, or another one, is ready.
@@ -133,12 +137,18 @@ class Generator:
         )
 
     async def _attempt(self, ask: Ask, request: Request) -> AsyncGenerator[Delta]:
-        self._queue.put_node(self._registry.source_spec(ask.asker))
-        self._queue.put_class(self._registry.class_for(ask.asker, ask.workload))
+        try:
+            self._queue.put_node(self._registry.source_spec(ask.asker))
+            self._queue.put_class(self._registry.class_for(ask.asker, ask.workload))
+        except KeyError:
+            # The member was removed in the middle of the turn.
+            raise Rejected(RejectReason.CLASS_REMOVED) from None
         async with self._queue.admit(request) as grant:
             server = self._servers.get(grant.dispatch.server_id)
             try:
-                async with aclosing(_stream(ask, request, grant, server)) as deltas:
+                async with aclosing(
+                    self._stream(ask, request, grant, server)
+                ) as deltas:
                     async for delta in deltas:
                         yield delta
                         self._remember(ask, delta, server)
@@ -146,31 +156,31 @@ class Generator:
                 server.report(err)
                 raise
 
+    async def _stream(
+        self, ask: Ask, request: Request, grant: Grant, server: WatchedServer
+    ) -> AsyncGenerator[Delta]:
+        """Stream from the server and charge every delta as it comes."""
+        generation = replace(
+            ask.request, max_output_tokens=grant.dispatch.max_output_tokens
+        )
+        account = RunningAccount(grant, request, server.capabilities)
+        try:
+            async with server.engine.stream(generation) as deltas:
+                async for delta in deltas:
+                    yield account.note(delta)
+                    account.check()
+        except EngineError:
+            raise
+        except BaseException:
+            if account.left():
+                self._servers.drain(grant.dispatch.server_id)
+            raise
+
     def _remember(self, ask: Ask, delta: Delta, server: WatchedServer) -> None:
         if isinstance(delta, Usage):
             held = (delta.prompt_tokens or 0) + delta.output_tokens
             prefix = Prefix(server.subentry.subentry_id, held)
             self._prefixes.put(ask.conversation_id, prefix)
-
-
-async def _stream(
-    ask: Ask, request: Request, grant: Grant, server: WatchedServer
-) -> AsyncGenerator[Delta]:
-    """Stream from the server and charge every delta as it comes."""
-    generation = replace(
-        ask.request, max_output_tokens=grant.dispatch.max_output_tokens
-    )
-    account = RunningAccount(grant, request, server.capabilities)
-    try:
-        async with server.engine.stream(generation) as deltas:
-            async for delta in deltas:
-                yield account.note(delta)
-                account.check()
-    except EngineError:
-        raise
-    except BaseException:
-        account.left()
-        raise
 
 
 def _worth_another_try(error: EngineError) -> bool:

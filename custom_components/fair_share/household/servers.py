@@ -34,6 +34,7 @@ from ..engines.base import (
     UnreachableError,
 )
 from ..engines.probe import create_engine
+from .drain import drained
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -256,6 +257,28 @@ class ServerPool:
             for server in self._watched.values()
             if server.state is ServerState.READY
         ]
+
+    def drain(self, server_id: str) -> None:
+        """Start nothing on one slot until the server is done with what was left."""
+        server = self._watched.get(server_id)
+        if server is None:
+            return
+        self._queue.hold_slot(server_id)
+        self._entry.async_create_background_task(
+            self._hass,
+            self._async_drain(server_id, server.engine),
+            f"fair_share drain {server.subentry.title}",
+        )
+
+    async def _async_drain(self, server_id: str, engine: Engine) -> None:
+        def running() -> int:
+            servers = self._queue.status().servers
+            return sum(each.running for each in servers if each.server_id == server_id)
+
+        try:
+            await drained(engine, running)
+        finally:
+            self._queue.free_slot(server_id)
 
     def statuses(self) -> list[ServerView]:
         """Return a snapshot of every server."""
