@@ -2,7 +2,7 @@
 
 import argparse
 
-from . import scale
+from . import scale, vtc
 
 
 def main() -> None:
@@ -10,6 +10,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     benchmarks = parser.add_subparsers(required=True, metavar="NAME")
     scale.add_to(benchmarks)
+    vtc.add_to(benchmarks)
     arguments = parser.parse_args()
     arguments.run(arguments)
 

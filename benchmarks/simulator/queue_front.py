@@ -1,0 +1,115 @@
+"""Fair Share's admission queue in front of an engine, on the simulator's clock."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from math import inf
+
+from custom_components.fair_share.admission.model import (
+    Limits,
+    NodeSpec,
+    Outcome,
+    Rejected,
+    Request,
+    RequestClass,
+    ServerCapacity,
+    TokenCount,
+    Workload,
+    WorkloadProfile,
+)
+from custom_components.fair_share.admission.scheduler import Scheduler
+
+from .engine import Step
+from .front import FrontTotals, Orders
+from .job import Job, Sequence
+
+WALL = datetime(2026, 1, 1, tzinfo=UTC)
+MAX_OUTPUT_TOKENS = 1024
+"""What every client asks for; how long an answer really gets nobody knows before."""
+
+POLICY_ALONE = WorkloadProfile(
+    band=1, ttft_target_s=inf, age_step_s=inf, max_wait_s=inf, patience_s=inf
+)
+"""All requests equally urgent for ever, so that the policy decides every start."""
+
+
+class QueueFront:
+    """The queue with one member for each client and one server behind it."""
+
+    def __init__(
+        self,
+        weights: Mapping[int, float],
+        capacity: ServerCapacity,
+        *,
+        policy: str = "equal_tokens",
+        profile: WorkloadProfile = POLICY_ALONE,
+    ) -> None:
+        """Set the household up: a member for each client in ``weights``."""
+        self._scheduler = Scheduler(
+            WALL,
+            profiles={Workload.CHAT: profile},
+            limits=Limits(queued=10**9, queued_per_class=10**9),
+            policy=policy,
+        )
+        for client, weight in weights.items():
+            member, source = f"{client}", f"{client}/direct"
+            self._scheduler.put_node(NodeSpec(member, weight=weight), WALL)
+            self._scheduler.put_node(NodeSpec(source, member), WALL)
+            self._scheduler.put_class(
+                RequestClass(_class_id(client), source, Workload.CHAT), WALL
+            )
+        self._scheduler.put_server(capacity)
+        self._undecided = False
+
+    def arrive(self, job: Job) -> bool:
+        """Take a job in; ``False`` when the queue refuses it."""
+        request = Request(
+            request_id=job.job_id,
+            class_id=_class_id(job.client),
+            prompt_tokens=job.prompt_tokens,
+            max_output_tokens=MAX_OUTPUT_TOKENS,
+        )
+        try:
+            self._scheduler.submit(request, job.arrival_s, WALL)
+        except Rejected:
+            return False
+        self._undecided = True
+        return True
+
+    def orders(self, now: float) -> Orders:
+        """Let the queue decide, after every arrival and every end as it does live."""
+        if not self._undecided:
+            return Orders()
+        self._undecided = False
+        dispatches = self._scheduler.decide(now, WALL).dispatches
+        return Orders(start=tuple(dispatch.request_id for dispatch in dispatches))
+
+    def progress(self, step: Step, now: float) -> None:
+        """Report what an engine's stream and its final count would tell."""
+        for sequence in step.prompts:
+            self._scheduler.prompt_progress(
+                sequence.job.job_id, uncached=_prompt_read(sequence), cached=0
+            )
+        for sequence in step.outputs:
+            self._scheduler.output(sequence.job.job_id, 1, now)
+            if sequence.ended:
+                self._end(sequence, now)
+
+    def totals(self) -> FrontTotals:
+        """Return the queue's own gauge."""
+        status = self._scheduler.status(0.0)
+        return FrontTotals(status.fairness_gap, status.fairness_bound)
+
+    def _end(self, sequence: Sequence, now: float) -> None:
+        job = sequence.job
+        tokens = TokenCount(uncached=job.prompt_tokens, output=sequence.produced)
+        self._scheduler.settle(job.job_id, tokens, estimated=False)
+        self._scheduler.release(job.job_id, Outcome.FINISHED, now)
+        self._undecided = True
+
+
+def _class_id(client: int) -> str:
+    return f"{client}/direct/chat"
+
+
+def _prompt_read(sequence: Sequence) -> int:
+    return min(sequence.computed, sequence.job.prompt_tokens)
