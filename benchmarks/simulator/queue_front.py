@@ -8,10 +8,12 @@ from custom_components.fair_share.admission.model import (
     Limits,
     NodeSpec,
     Outcome,
+    PreemptionRules,
     Rejected,
     Request,
     RequestClass,
     ServerCapacity,
+    Settings,
     TokenCount,
     Workload,
     WorkloadProfile,
@@ -27,7 +29,14 @@ MAX_OUTPUT_TOKENS = 1024
 """What every client asks for; how long an answer really gets nobody knows before."""
 
 POLICY_ALONE = WorkloadProfile(
-    band=1, ttft_target_s=inf, age_step_s=inf, max_wait_s=inf, patience_s=inf
+    band=1,
+    ttft_target_s=5.0,
+    age_step_s=inf,
+    max_wait_s=inf,
+    patience_s=inf,
+    completion_target_s=60.0,
+    max_pause_s=5.0,
+    consumed_tokens_per_s=6.0,
 )
 """All requests equally urgent for ever, so that the policy decides every start."""
 
@@ -42,14 +51,21 @@ class QueueFront:
         *,
         policy: str = "equal_tokens",
         profile: WorkloadProfile = POLICY_ALONE,
+        preemption: PreemptionRules | None = None,
     ) -> None:
         """Set the household up: a member for each client in ``weights``."""
         self._scheduler = Scheduler(
             WALL,
-            profiles={Workload.CHAT: profile},
-            limits=Limits(queued=10**9, queued_per_class=10**9),
-            policy=policy,
+            settings=Settings(
+                policy=policy,
+                profiles={Workload.CHAT: profile},
+                limits=Limits(queued=10**9, queued_per_class=10**9),
+                preemption=preemption,
+            ),
         )
+        self._preempts = preemption is not None
+        self._produced: dict[str, int] = {}
+        self._produced_before: dict[str, int] = {}
         for client, weight in weights.items():
             member, source = f"{client}", f"{client}/direct"
             self._scheduler.put_node(NodeSpec(member, weight=weight), WALL)
@@ -57,7 +73,7 @@ class QueueFront:
             self._scheduler.put_class(
                 RequestClass(_class_id(client), source, Workload.CHAT), WALL
             )
-        self._scheduler.put_server(capacity)
+        self._scheduler.put_server(capacity, 0.0)
         self._undecided = False
 
     def arrive(self, job: Job) -> bool:
@@ -80,8 +96,16 @@ class QueueFront:
         if not self._undecided:
             return Orders()
         self._undecided = False
-        dispatches = self._scheduler.decide(now, WALL).dispatches
-        return Orders(start=tuple(dispatch.request_id for dispatch in dispatches))
+        decisions = self._scheduler.decide(now, WALL)
+        start = [each.request_id for each in decisions.dispatches]
+        abort = [each.request_id for each in decisions.preemptions]
+        for job_id in abort:
+            self._produced_before[job_id] = self._produced[job_id]
+            self._scheduler.preempted(job_id, now)
+        if abort:
+            resumed = self._scheduler.decide(now, WALL).dispatches
+            start += [each.request_id for each in resumed]
+        return Orders(start=tuple(start), abort=tuple(abort))
 
     def progress(self, step: Step, now: float) -> None:
         """Report what an engine's stream and its final count would tell."""
@@ -90,9 +114,14 @@ class QueueFront:
                 sequence.job.job_id, uncached=_prompt_read(sequence), cached=0
             )
         for sequence in step.outputs:
-            self._scheduler.output(sequence.job.job_id, 1, now)
+            job_id = sequence.job.job_id
+            self._scheduler.output(job_id, 1, now)
+            self._produced[job_id] = sequence.produced
             if sequence.ended:
                 self._end(sequence, now)
+        if self._preempts:
+            # Live, every token is a moment at which somebody may have got ahead.
+            self._undecided = True
 
     def totals(self) -> FrontTotals:
         """Return the queue's own gauge."""
@@ -101,7 +130,8 @@ class QueueFront:
 
     def _end(self, sequence: Sequence, now: float) -> None:
         job = sequence.job
-        tokens = TokenCount(uncached=job.prompt_tokens, output=sequence.produced)
+        output = sequence.produced - self._produced_before.get(job.job_id, 0)
+        tokens = TokenCount(uncached=job.prompt_tokens, output=output)
         self._scheduler.settle(job.job_id, tokens, estimated=False)
         self._scheduler.release(job.job_id, Outcome.FINISHED, now)
         self._undecided = True

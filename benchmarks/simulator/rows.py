@@ -3,7 +3,14 @@
 from collections.abc import Callable, Mapping
 from random import Random
 
-from custom_components.fair_share.admission.model import ServerCapacity
+from custom_components.fair_share.admission.model import (
+    DEFAULT_PROFILES,
+    PreemptionRules,
+    ServerCapacity,
+    Workload,
+    WorkloadProfile,
+)
+from custom_components.fair_share.admission.policies import POLICIES
 
 from .artifact import ArtifactEngine, ArtifactLimits
 from .chunked import ChunkedEngine, ChunkedLimits
@@ -12,7 +19,7 @@ from .memory import PagedPool
 from .metrics import Row, measure
 from .prefix_cache import PrefixCache
 from .profile import StepTimes
-from .queue_front import QueueFront
+from .queue_front import POLICY_ALONE, QueueFront
 from .run import run
 from .schedulers import (
     EngineScheduler,
@@ -28,6 +35,7 @@ from .suites import REAL, Suite
 
 POOL_TOKENS = 10_000
 _SLOTS = 1000
+_THRESHOLDS = (500.0, 1000.0)
 _RPM_LIMITS = (5, 10, 15, 20, 30)
 
 type MakeRow = Callable[[Suite, StepTimes], Row]
@@ -51,8 +59,15 @@ def rows_of(suite: Suite) -> dict[str, MakeRow]:
         for limit in _RPM_LIMITS:
             rows[f"engine_rpm{limit}"] = in_engine(_per_minute(limit))
     rows["engine_pass_through"] = in_front(lambda _: PassThrough())
-    rows["ours_equal_tokens"] = in_front(
-        lambda suite: QueueFront(suite.weights, _capacity())
+    for policy in POLICIES:
+        rows[f"ours_{policy}"] = in_front(_queue(policy))
+    for threshold in _THRESHOLDS:
+        rules = PreemptionRules(threshold=threshold)
+        rows[f"ours_equal_tokens_preempt{threshold:.0f}"] = in_front(
+            _queue("equal_tokens", preemption=rules)
+        )
+    rows["ours_equal_tokens_urgent"] = in_front(
+        _queue("equal_tokens", profile=DEFAULT_PROFILES[Workload.CHAT])
     )
     return rows
 
@@ -80,6 +95,21 @@ def in_front(front: Callable[[Suite], Front]) -> MakeRow:
         return measure(done, suite.jobs, suite.weights)
 
     return make
+
+
+def _queue(
+    policy: str,
+    *,
+    profile: WorkloadProfile = POLICY_ALONE,
+    preemption: PreemptionRules | None = None,
+) -> Callable[[Suite], Front]:
+    return lambda suite: QueueFront(
+        suite.weights,
+        _capacity(),
+        policy=policy,
+        profile=profile,
+        preemption=preemption,
+    )
 
 
 def _least_counter(

@@ -432,7 +432,7 @@ class RestlessHousehold(MixedHousehold):
     promises_gap = False
     settings = Settings(
         preemption=PreemptionRules(
-            threshold=100.0, min_run_tokens=1, nearly_done_tokens=0, freeze_s=1.0
+            threshold=100.0, min_run_tokens=1, nearly_done_tokens=0
         ),
         background_share=0.2,
     )

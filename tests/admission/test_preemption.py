@@ -3,6 +3,7 @@
 import pytest
 
 from custom_components.fair_share.admission.model import (
+    Caps,
     NodeSpec,
     Outcome,
     PreemptionRules,
@@ -235,7 +236,7 @@ def test_a_class_that_is_removed_meanwhile_ends_the_answer(world: World) -> None
     assert world.running() == 1
 
 
-def test_a_request_that_waited_long_for_memory_may_interrupt() -> None:
+def test_a_request_that_waits_for_memory_may_interrupt() -> None:
     world = World()
     world.member("parent", *Workload)
     world.member("child", *Workload)
@@ -243,10 +244,10 @@ def test_a_request_that_waited_long_for_memory_may_interrupt() -> None:
     world.set(preemption=RULES, background_share=0.0)
     summary = world.ask(BACKGROUND, prompt=600, output=200)
     world.output(summary, 10)
-    world.ask(CHAT, prompt=400, output=100)
-    assert victims(world) == []
-    world.pass_time(11)
+    chat = world.ask(CHAT, prompt=400, output=100)
     assert victims(world) == [summary]
+    world.pause(summary)
+    assert world.order()[-1] == chat
 
 
 def test_an_unreachable_server_interrupts_nobody(world: World) -> None:
@@ -259,4 +260,13 @@ def test_an_unreachable_server_interrupts_nobody(world: World) -> None:
 def test_a_class_never_interrupts_itself(world: World) -> None:
     world.output(world.ask(CHAT, output=2000), 1000)
     world.ask(CHAT)
+    assert victims(world) == []
+
+
+def test_who_waits_at_an_own_limit_interrupts_nobody(world: World) -> None:
+    world.server(capacity(slots=3))
+    world.scheduler.put_node(NodeSpec("parent", caps=Caps(in_flight=1)), world.wall)
+    world.output(world.ask(BACKGROUND), 10)
+    world.ask(VOICE)
+    world.ask(VOICE)
     assert victims(world) == []

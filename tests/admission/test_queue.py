@@ -313,6 +313,19 @@ async def test_lost_patience_is_noticed_without_any_other_event(
     assert refusal.value.reason is RejectReason.NO_SERVER
 
 
+async def test_a_held_slot_is_used_again_when_it_is_free(home: Home) -> None:
+    home.queue.hold_slot("server")
+    stay = asyncio.Event()
+    waiting = home.start(stay)
+    await settle()
+    assert home.counts == (0, 1)
+    home.queue.free_slot("server")
+    await settle()
+    assert home.counts == (1, 0)
+    stay.set()
+    await waiting
+
+
 async def test_a_new_window_is_told(home: Home) -> None:
     home.changed.clear()
     home.clock.advance(13 * 3600)

@@ -218,11 +218,11 @@ def test_an_engine_that_makes_room_itself_is_planned_with_likely_lengths() -> No
 
 def test_what_waits_for_memory_is_overtaken_only_by_so_much() -> None:
     world = World()
-    world.member("parent", Workload.CHAT)
-    world.member("child", Workload.CHAT)
+    for who in ("parent", "child", "teen"):
+        world.member(who, Workload.CHAT)
     world.server(capacity(slots=9, context=1000, pool=1400))
-    running = world.ask(ADA, prompt=600, output=100)
-    world.set(bypass=0.0)
+    world.set(bypass=700.0)
+    running = world.ask("teen/direct/chat", prompt=600, output=100)
     large = world.ask(BEN, prompt=700, output=16)
     small = [world.ask(ADA, prompt=10, output=150) for _ in range(4)]
     assert rule_of(world, large) is Rule.NO_KV
@@ -692,3 +692,21 @@ def test_use_of_an_older_window_is_not_restored(world: World) -> None:
     again.member("parent", *Workload)
     assert again.scheduler.node_status("parent").window.used_tokens == 0
     assert again.scheduler.node_status("parent").tokens == TokenCount(80, 0, 20)
+
+
+def test_a_slot_that_is_still_busy_is_not_used(world: World) -> None:
+    running = world.ask(ADA)
+    waiting = world.ask(ADA)
+    world.scheduler.hold_slot("server")
+    world.end(running, Outcome.CANCELLED)
+    assert world.order() == [running]
+    world.scheduler.free_slot("server")
+    world.scheduler.free_slot("server")
+    world.decide()
+    assert world.order() == [running, waiting]
+
+
+def test_slots_of_a_server_that_is_gone_are_nobodys(world: World) -> None:
+    world.scheduler.hold_slot("unknown")
+    world.scheduler.free_slot("unknown")
+    assert world.ask(ADA) == world.order()[0]

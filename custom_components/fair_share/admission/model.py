@@ -224,14 +224,13 @@ class PreemptionRules:
     ``threshold`` (weighted tokens per weight); between bands at once. An answer is
     left alone before ``min_run_tokens`` of output since it started, when it probably
     has no more than ``nearly_done_tokens`` to go, and after ``most_per_request``
-    interruptions. A head that waits for memory for ``freeze_s`` may interrupt, too.
+    interruptions.
     """
 
     threshold: float = 1000.0
     min_run_tokens: int = 8
     nearly_done_tokens: int = 16
     most_per_request: int = 3
-    freeze_s: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,8 +239,9 @@ class Settings:
 
     ``background_share`` is the part of all service that background work gets while
     it waits, however busy the rest is; at most ``background_debt`` weighted tokens of
-    it are owed. ``bypass`` is how many weighted tokens may overtake a request that
-    waits for memory. Without ``preemption`` no running answer is interrupted.
+    it are owed. ``bypass`` is how far, in weighted tokens per weight, others may get
+    ahead of a request that waits for memory by overtaking it. Without ``preemption``
+    no running answer is interrupted.
     """
 
     policy: str = "equal_tokens"

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from .entry import Entry
 from .model import PreemptionRules
+from .tree import parting
 
 
 def choose_victim(
@@ -31,7 +32,9 @@ def choose_victim(
     for victim in running:
         if not _may_be_interrupted(victim, rules, now):
             continue
-        its_band, lead = victim.effective_band(now), _lead(victim, head)
+        its_band = victim.effective_band(now)
+        ours, theirs = parting(victim.path, head.leaf.path)
+        lead = ours.counter - theirs.counter
         ahead = among_equals and its_band == band and lead > rules.threshold
         rank = (its_band, lead, *_gentleness(victim, now))
         if (its_band > band or ahead) and rank > best_rank:
@@ -50,14 +53,6 @@ def _may_be_interrupted(victim: Entry, rules: PreemptionRules, now: float) -> bo
         and victim.preemptions < rules.most_per_request
         and not (paused_too_long and victim.playback_slack_s(now) <= 0)
     )
-
-
-def _lead(victim: Entry, head: Entry) -> float:
-    """Return how far the victim's side is ahead where their paths part."""
-    for ours, theirs in zip(victim.path, head.leaf.path, strict=False):
-        if ours is not theirs:
-            return ours.counter - theirs.counter
-    return 0.0
 
 
 def _gentleness(victim: Entry, now: float) -> tuple[float, float, float]:

@@ -6,6 +6,7 @@ from .entry import Entry
 from .kv import POOL_SAFETY, Growth, peak_tokens
 from .model import Request, Rule, ServerCapacity
 from .status import ServerStatus
+from .tree import parting
 
 MIN_OUTPUT_TOKENS = 16
 """A request is only started where at least so much of an answer has room."""
@@ -23,11 +24,12 @@ _MOST_COMMITMENT = 1.0
 class Blocked:
     """A request that was chosen but waits for memory.
 
-    ``allowance`` is how much cost, in weighted tokens, may still overtake it.
+    Others may overtake it as long as that does not put their side ahead of its own by
+    more than ``allowance`` (weighted tokens per weight). A budget for each blocked
+    request would not do: the next one of the same member would be overtaken again.
     """
 
     entry: Entry
-    since_s: float
     allowance: float
 
 
@@ -46,6 +48,7 @@ class Server:
         self.running: dict[str, Entry] = {}
         self.blocked: Blocked | None = None
         self.held_slots = 0
+        self._protects = False
         self.commitment = POOL_SAFETY
         self._quiet_since_s = now
 
@@ -105,9 +108,16 @@ class Server:
         peak = peak_tokens([*self._growths(), newcomer], self.capacity.block_tokens)
         return None if peak <= pool * self.commitment else Rule.NO_KV
 
+    def begin_round(self) -> None:
+        """Begin a round of choices: the first that does not fit will be protected."""
+        self._protects = False
+
     def block(self, blocked: Blocked) -> None:
-        """Note who waits for memory here, unless somebody does already."""
-        if self.blocked is None:
+        """Note who waits for memory here: the first choice of this round."""
+        if self._protects:
+            return
+        self._protects = True
+        if self.blocked is None or self.blocked.entry is not blocked.entry:
             self.blocked = blocked
 
     def unblock(self, entry: Entry) -> None:
@@ -116,17 +126,16 @@ class Server:
             self.blocked = None
 
     def may_overtake(self, entry: Entry, cost: float) -> bool:
-        """Whether the request may start although another one waits for memory."""
-        blocked = self.blocked
-        return blocked is None or blocked.entry is entry or cost <= blocked.allowance
-
-    def overtake(self, entry: Entry, cost: float) -> bool:
-        """Note a start; return whether it overtook one that waits for memory."""
+        """Whether a request may start although another one waits for memory."""
         blocked = self.blocked
         if blocked is None or blocked.entry is entry:
-            return False
-        blocked.allowance -= cost
-        return True
+            return True
+        ours, theirs = parting(entry.leaf.path, blocked.entry.leaf.path)
+        return ours.counter + cost / ours.weight - theirs.counter <= blocked.allowance
+
+    def overtakes(self, entry: Entry) -> bool:
+        """Whether a request that starts leaves behind one that waits for memory."""
+        return self.blocked is not None and self.blocked.entry is not entry
 
     def committed_tokens(self) -> int:
         """Return the most tokens that the running requests will hold together."""

@@ -38,6 +38,8 @@ class Starter:
         dispatches: list[Dispatch] = []
         full: set[Server] = set()
         passed_over: set[Entry] = set()
+        for known in self._board.servers.values():
+            known.begin_round()
         while self._board.free_slots() > 0 and (
             heads := eligible_heads(self._board.backlogged.values(), self._board.hosts)
         ):
@@ -52,7 +54,7 @@ class Starter:
             server = self._place(choice.entry, full)
             if server is None:
                 passed_over.add(choice.entry)
-                full.update(self._note_obstacles(choice.entry, now))
+                full.update(self._note_obstacles(choice.entry))
                 continue
             dispatches.append(self._start(choice, server, now))
         return tuple(dispatches)
@@ -83,29 +85,23 @@ class Starter:
             default=None,
         )
 
-    def _note_obstacles(self, entry: Entry, now: float) -> set[Server]:
+    def _note_obstacles(self, entry: Entry) -> set[Server]:
         """Return the servers on which nothing more can start in this round.
 
-        Where the request waits for memory, others may overtake it while their costs
-        add up to no more than its own or the household's setting; then only it may
-        start there.
+        Where the request waits for memory, others may overtake it within limits.
         """
         full: set[Server] = set()
-        allowance = max(
-            entry.expected_cost(self._settings.costs), self._settings.bypass
-        )
         for server in self._board.hosts(entry):
             obstacle = server.obstacle(entry)
             if obstacle is Rule.NO_SLOT:
                 full.add(server)
             elif obstacle is Rule.NO_KV:
-                server.block(Blocked(entry, now, allowance))
+                server.block(Blocked(entry, self._settings.bypass))
         return full
 
     def _start(self, choice: Choice, server: Server, now: float) -> Dispatch:
         entry = choice.entry
-        cost = entry.expected_cost(self._settings.costs)
-        overtakes = server.overtake(entry, cost)
+        overtakes = server.overtakes(entry)
         self._board.tree.advance(entry.leaf.path)
         self._board.start(entry, server)
         self._selector.started(choice)
@@ -137,7 +133,7 @@ class Starter:
         for server in self._board.servers.values():
             if any(entry.preempting for entry in server.running.values()):
                 continue
-            head = self._next_on(server, now, rules.freeze_s)
+            head = self._next_on(server, now)
             if head is None:
                 continue
             victim = choose_victim(
@@ -154,13 +150,12 @@ class Starter:
                 )
         return tuple(preemptions)
 
-    def _next_on(self, server: Server, now: float, freeze_s: float) -> Entry | None:
-        """Return who would start on a full or long frozen server if it had room."""
+    def _next_on(self, server: Server, now: float) -> Entry | None:
+        """Return who would start on a server if it had a slot or memory left."""
         if not server.usable:
             return None
-        blocked = server.blocked
-        if blocked is not None and now - blocked.since_s >= freeze_s:
-            return blocked.entry
+        if server.blocked is not None:
+            return server.blocked.entry
         if server.free_slots() > 0:
             return None
         choice = self._selector.choose(

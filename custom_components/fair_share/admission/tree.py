@@ -376,3 +376,9 @@ class ShareTree:
         for child in node.children.values():
             self._forget(child)
         del self.nodes[node.node_id]
+
+
+def parting(ours: tuple[Node, ...], theirs: tuple[Node, ...]) -> tuple[Node, Node]:
+    """Return the siblings at which two paths part; equal at the end if they don't."""
+    pairs = list(zip(ours, theirs, strict=False))
+    return next((pair for pair in pairs if pair[0] is not pair[1]), pairs[-1])
