@@ -20,6 +20,7 @@ from .agents.one_at_a_time import OneAtATime
 from .agents.settings import AgentSettings
 from .agents.turn import Turn
 from .const import DOMAIN, SUBENTRY_AGENT
+from .engines.surrogates import well_formed
 from .entity import async_household_device, async_update_device, subentry_device_info
 from .household.runtime import FairShareConfigEntry
 
@@ -99,6 +100,7 @@ class AgentEntity(ConversationEntity):
     @override
     async def async_process(self, user_input: ConversationInput) -> ConversationResult:
         """Answer a sentence when those before it in the conversation are answered."""
+        user_input.text = well_formed(user_input.text)
         async with self._one_at_a_time.turn(user_input.conversation_id):
             return await super().async_process(user_input)
 
