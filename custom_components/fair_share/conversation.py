@@ -110,6 +110,7 @@ class AgentEntity(ConversationEntity):
     ) -> ConversationResult:
         """Answer a sentence."""
         settings = self._settings
+        self._one_at_a_time.catch_up(chat_log)
         try:
             await chat_log.async_provide_llm_data(
                 user_input.as_llm_context(DOMAIN),
@@ -120,4 +121,7 @@ class AgentEntity(ConversationEntity):
         except ConverseError as err:
             return err.as_conversation_result()
         turn = Turn(self._household, settings, self._memory, user_input, chat_log)
-        return await turn.async_run()
+        try:
+            return await turn.async_run()
+        finally:
+            self._one_at_a_time.note(chat_log)
