@@ -248,9 +248,9 @@ def test_only_a_number_of_seconds_is_kept_of_when_to_ask_again(header: str) -> N
 
 def test_a_message_of_megabytes_is_read_in_no_time() -> None:
     body = json.dumps({"error": {"message": "a\n" * 8_000_000}})
-    began = time.perf_counter()
+    began = time.thread_time()
     assert error_from_status(400, body).detail == "HTTP status 400"
-    assert time.perf_counter() - began < 1
+    assert time.thread_time() - began < 1
 
 
 @pytest.mark.parametrize(
