@@ -1,4 +1,4 @@
-"""The demo's command line; see docs/demo.md."""
+"""Runs what the command line asks for; see docs/demo.md."""
 
 import argparse
 import asyncio
@@ -8,12 +8,13 @@ from pathlib import Path
 import signal
 import sys
 
+from .command_line import parse
 from .errors import DemoError
 from .interactive import be_there_to_talk_to
 from .load import run_load
 from .onboarding import Server
 from .once import run_once
-from .people import PEOPLE, find_person
+from .people import PARENT, find_person
 from .progress import say
 from .state import DEFAULT_FOLDER, kept_folder, passing_folder
 
@@ -23,57 +24,15 @@ _STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def main() -> int:
     """Run the demo and return its exit code."""
     try:
-        return asyncio.run(_run(_parse()))
+        return asyncio.run(_run(parse()))
     except DemoError as error:
         print(error.explain(), file=sys.stderr)
         return error.exit_code
 
 
-def _parse() -> argparse.Namespace:
-    members = ", ".join(person.username for person in PEOPLE)
-    parser = argparse.ArgumentParser(
-        prog="scripts/demo",
-        description="Run a Home Assistant in which a household shares one language "
-        "model fairly, and print where it is. Ctrl-C stops everything.",
-    )
-    parser.add_argument("--once", metavar="TEXT", help="ask one question and exit")
-    parser.add_argument(
-        "--as", dest="member", default="parent", help=f"who asks: {members}"
-    )
-    parser.add_argument(
-        "--load", action="store_true", help="let the whole household use it for a while"
-    )
-    parser.add_argument(
-        "--seconds", type=float, default=60.0, help="how long --load lasts"
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print the result as one JSON object"
-    )
-    parser.add_argument("--server", metavar="URL", help="use this server, not our own")
-    parser.add_argument("--api-key", metavar="KEY", help="the key of that server")
-    parser.add_argument(
-        "--state", type=Path, metavar="DIR", help=f"where it is kept ({DEFAULT_FOLDER})"
-    )
-    parser.add_argument("--fresh", action="store_true", help="forget earlier runs")
-    return _checked(parser, parser.parse_args())
-
-
-def _checked(
-    parser: argparse.ArgumentParser, arguments: argparse.Namespace
-) -> argparse.Namespace:
-    if arguments.load and arguments.once is not None:
-        parser.error("--once and --load are two different things: choose one")
-    if arguments.json and not (arguments.load or arguments.once is not None):
-        parser.error("--json goes with --once or --load")
-    if arguments.api_key and not arguments.server:
-        parser.error("--api-key goes with --server")
-    if arguments.seconds <= 0:
-        parser.error("--seconds must be more than 0")
-    return arguments
-
-
 async def _run(arguments: argparse.Namespace) -> int:
-    asker = find_person(arguments.member)
+    member = arguments.member
+    asker = PARENT if member is None else find_person(member)
     server = (
         Server(arguments.server, arguments.api_key, can_use_tools=True)
         if arguments.server

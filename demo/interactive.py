@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from .errors import DemoError
-from .onboarding import CHILD_QUOTA_TOKENS, Server
+from .onboarding import Server
 from .people import PASSWORD, PEOPLE
 from .running import running_demo
 
@@ -30,8 +30,7 @@ def _welcome(url: str) -> str:
 
   Open Assist (top right, or press "a") and ask something. "Turn on the kitchen light"
   is answered by Home Assistant itself, everything else by the language model.
-  The child may use {CHILD_QUOTA_TOKENS:,} tokens a day.
-  Who got what: Settings > Devices & services > Fair Share.
+  Who got what, and the quotas: Settings > Devices & services > Fair Share.
 
   Ctrl-C stops everything.
 """

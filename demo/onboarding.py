@@ -16,7 +16,7 @@ from .household import Household
 from .people import CHILD, GUEST, PARENT, create_owner, create_user, log_in
 from .pipelines import add_pipeline, prefer_agent
 
-CHILD_QUOTA_TOKENS = 20_000
+_CHILD_QUOTA_TOKENS = 20_000
 SUMMARY_TOKENS = 200
 _ANSWER_TOKENS = 160
 _SPOKEN_TOKENS = 60
@@ -153,7 +153,7 @@ async def _add_child(api: Api, entry_id: str) -> None:
     share = {
         "person": "person.child",
         "weight": 1,
-        "quota": {"quota_tokens": CHILD_QUOTA_TOKENS, "quota_window": "day"},
+        "quota": {"quota_tokens": _CHILD_QUOTA_TOKENS, "quota_window": "day"},
         "limits": {},
     }
     await run_flow(api, SUBENTRY_FLOW, [entry_id, "member"], {"user": share})

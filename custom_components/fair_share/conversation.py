@@ -20,6 +20,7 @@ from .agents.one_at_a_time import OneAtATime
 from .agents.settings import AgentSettings
 from .agents.turn import Turn
 from .const import DOMAIN, SUBENTRY_AGENT
+from .engines.surrogates import well_formed
 from .entity import async_household_device, async_update_device, subentry_device_info
 from .household.runtime import FairShareConfigEntry
 
@@ -99,6 +100,7 @@ class AgentEntity(ConversationEntity):
     @override
     async def async_process(self, user_input: ConversationInput) -> ConversationResult:
         """Answer a sentence when those before it in the conversation are answered."""
+        user_input.text = well_formed(user_input.text)
         async with self._one_at_a_time.turn(user_input.conversation_id):
             return await super().async_process(user_input)
 
@@ -108,6 +110,7 @@ class AgentEntity(ConversationEntity):
     ) -> ConversationResult:
         """Answer a sentence."""
         settings = self._settings
+        self._one_at_a_time.catch_up(chat_log)
         try:
             await chat_log.async_provide_llm_data(
                 user_input.as_llm_context(DOMAIN),
@@ -118,4 +121,7 @@ class AgentEntity(ConversationEntity):
         except ConverseError as err:
             return err.as_conversation_result()
         turn = Turn(self._household, settings, self._memory, user_input, chat_log)
-        return await turn.async_run()
+        try:
+            return await turn.async_run()
+        finally:
+            self._one_at_a_time.note(chat_log)

@@ -1,5 +1,6 @@
 """The conversation entity: what Home Assistant sees of an agent."""
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,9 @@ from homeassistant.helpers import device_registry as dr
 from homeassistant.helpers.chat_session import ChatSession
 import pytest
 
-from tests.agents.conftest import AGENT, API, House, is_error, speech
+from tests.agents.conftest import AGENT, API, LOOK, House, is_error, speech
 from tests.common import agent, subentry
-from tests.fake_server import answer
+from tests.fake_server import Call, answer
 
 
 def features(house: House, agent_id: str = AGENT) -> int:
@@ -123,6 +124,60 @@ async def test_tools_that_are_gone_are_told(
     result = await house.say()
     assert is_error(result)
     assert house.sent == []
+
+
+TORN = "a\ud800b"
+"""With half a character in it."""
+TORN_TEMPLATE = r'Be {{ "a\ud800b" }}.'
+
+
+async def test_half_a_character_in_what_is_said_is_replaced(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = await house.say("hello")
+    result = await house.say(TORN, first.conversation_id)
+    assert speech(result) == "Hello from the fake"
+    assert house.sent_messages()[-1]["content"].endswith("a\ufffdb")
+    assert not [r for r in caplog.records if r.levelno >= logging.ERROR or r.exc_info]
+
+
+async def test_half_a_character_in_a_prompt_is_replaced(house: House) -> None:
+    data = dict(house.entry.subentries["agent"].data) | {"prompt": TORN_TEMPLATE}
+    house.hass.config_entries.async_update_subentry(
+        house.entry, house.entry.subentries["agent"], data=data
+    )
+    await house.hass.async_block_till_done()
+    result = await house.say("hello", extra_system_prompt=f"Now {TORN}")
+    assert speech(result) == "Hello from the fake"
+    assert house.sent_messages()[0]["content"].count("a\ufffdb") == 2
+
+
+async def test_half_a_character_in_the_result_of_a_tool_is_replaced(
+    house: House,
+) -> None:
+    house.api.tools[LOOK].result = {"seen": [TORN], TORN: 1}
+    house.server.script(answer(Call(LOOK)), answer("Seen."))
+    assert speech(await house.say("look")) == "Seen."
+    assert house.sent_messages()[-1]["content"].count("a\ufffdb") == 2
+
+
+async def test_an_agent_with_tools_that_asks_hears_the_answer(house: House) -> None:
+    house.server.script(answer("Which lamp?"))
+    assert (await house.say("on")).continue_conversation
+
+
+class TestWithoutTools:
+    @pytest.fixture
+    def agent_data(self) -> dict[str, Any]:
+        return {}
+
+    async def test_the_sentence_after_a_question_may_be_a_command_to_the_house(
+        self, house: House
+    ) -> None:
+        house.server.script(answer("How are you?"))
+        result = await house.say("hello")
+        assert speech(result) == "How are you?"
+        assert not result.continue_conversation
 
 
 class TestWithSettings:

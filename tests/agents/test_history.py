@@ -1,5 +1,6 @@
 """How much of a conversation is sent when not all of it fits."""
 
+import time
 from typing import Any
 
 import pytest
@@ -96,6 +97,13 @@ async def test_wrong_estimates_end_in_a_refusal_if_not_even_the_newest_turn_fits
 @pytest.mark.parametrize("text", ["hello", "寝室" * 50, "õhtu 🙂" * 20])
 def test_the_estimate_is_never_below_the_length_in_usual_tokens(text: str) -> None:
     assert most_tokens([{"role": "user", "content": text}]) >= len(text)
+
+
+def test_a_text_of_megabytes_does_not_hold_everything_up() -> None:
+    messages = [{"role": "tool", "content": '"\n' * 8_000_000}]
+    began = time.thread_time()
+    assert most_tokens(messages) >= 8_000_000
+    assert time.thread_time() - began < 0.1
 
 
 def test_a_picture_counts_as_a_picture() -> None:

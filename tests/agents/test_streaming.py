@@ -93,7 +93,7 @@ async def test_of_an_answer_that_breaks_off_what_came_is_kept_and_that_it_broke_
     """See LiteLLM #33404, vLLM #52852."""
     house.server.script(answer("One,", " two,", " three", ending))
     result = await house.say()
-    assert speech(result).startswith("One, two, three The answer was cut off")
+    assert speech(result).startswith("One, two, three… The answer was cut off")
     assert house.contents(result)[-1].content == speech(result)
     assert house.household.node_status("parent").tokens.output == 3
     assert house.is_at_rest()
@@ -103,7 +103,23 @@ async def test_what_is_held_back_when_an_answer_breaks_off_is_kept_too(
     house: House,
 ) -> None:
     house.server.script(answer("See {", RESET))
-    assert speech(await house.say()).startswith("See { The answer was cut off")
+    assert speech(await house.say()).startswith("See {… The answer was cut off")
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("It is warm.", "It is warm. The answer was"),
+        ("It is warm. ", "It is warm. The answer was"),
+        ("It is ", "It is … The answer was"),
+        ("暖かい。", "暖かい。 The answer was"),
+    ],
+)
+async def test_that_an_answer_broke_off_is_a_sentence_of_its_own(
+    house: House, said: str, told: str
+) -> None:
+    house.server.script(answer(*said, RESET))
+    assert speech(await house.say()).startswith(told)
 
 
 async def test_an_answer_that_breaks_off_in_a_thought_is_told(house: House) -> None:
@@ -117,7 +133,7 @@ async def test_a_body_that_ends_without_a_finish_is_an_answer_that_was_cut(
     house: House,
 ) -> None:
     house.server.script(raw(ROLE, text("One,"), text(" two")))
-    assert speech(await house.say()).startswith("One, two The answer was cut off")
+    assert speech(await house.say()).startswith("One, two… The answer was cut off")
     assert house.is_at_rest()
 
 
@@ -255,7 +271,7 @@ async def test_an_error_inside_the_stream_is_told(house: House) -> None:
     """See llama.cpp #14566."""
     error = event({"error": {"code": 500, "message": "boom", "type": "server_error"}})
     house.server.script(raw(ROLE, text("One,"), text(" two"), error))
-    assert speech(await house.say()).startswith("One, two The answer was cut off")
+    assert speech(await house.say()).startswith("One, two… The answer was cut off")
     assert house.is_at_rest()
 
 

@@ -142,7 +142,7 @@ async def test_there_is_only_one_household(hass: HomeAssistant) -> None:
     assert result["reason"] == "single_instance_allowed"
 
 
-@pytest.mark.parametrize("address", ["", "http://", "ftp://host", "http://a:b"])
+@pytest.mark.parametrize("address", ["", "hello world", "http://", "ftp://host"])
 async def test_an_address_that_is_none_is_told_next_to_it(
     hass: HomeAssistant, address: str
 ) -> None:

@@ -2,6 +2,7 @@
 
 from homeassistant.core import HomeAssistant
 from homeassistant.data_entry_flow import FlowResultType
+import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.fair_share.const import DOMAIN
@@ -38,6 +39,28 @@ async def test_a_new_key_is_asked_for_until_the_server_takes_it(
     assert result["type"] is FlowResultType.ABORT
     assert result["reason"] == "reauth_successful"
     assert only(household, "server").data == {**before, "api_key": "new"}
+
+
+async def test_a_copied_key_is_stored_without_the_blanks_around_it(
+    hass: HomeAssistant, household: MockConfigEntry, llama: FakeServer
+) -> None:
+    llama.api_key = "new"
+    refused = only(household, "server")
+    result = await _reauth(hass, household, refused.subentry_id)
+    result = await go_on(hass, result, {"api_key": " new\n"})
+    assert result["type"] is FlowResultType.ABORT
+    assert only(household, "server").data["api_key"] == "new"
+
+
+@pytest.mark.parametrize("key", ["new\r\nX: y", "n\0w", "n\ud800w", "n\tw", "  "])
+async def test_a_key_that_no_server_can_take_is_asked_for_again(
+    hass: HomeAssistant, household: MockConfigEntry, llama: FakeServer, key: str
+) -> None:
+    llama.api_key = "new"
+    refused = only(household, "server")
+    result = await _reauth(hass, household, refused.subentry_id)
+    result = await go_on(hass, result, {"api_key": key})
+    assert result["errors"] == {"base": "invalid_auth"}
 
 
 async def test_a_new_key_is_stored_once_the_server_has_loaded(

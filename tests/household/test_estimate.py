@@ -47,9 +47,9 @@ def test_a_text_of_megabytes_does_not_hold_everything_up(letter: str) -> None:
     size = len(letter.encode("utf-8", "surrogatepass"))
     content = letter * (16_000_000 // size)
     request = GenerationRequest([{"role": "user", "content": content}], 10)
-    began = time.perf_counter()
+    began = time.thread_time()
     assert 999_900 < fewest_tokens(request) < estimate_tokens(request)
-    assert time.perf_counter() - began < 0.5
+    assert time.thread_time() - began < 0.2
 
 
 def test_the_least_counts_texts_calls_and_tools_but_no_pictures() -> None:

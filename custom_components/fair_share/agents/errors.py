@@ -96,7 +96,7 @@ def explain(
 ) -> AgentError:
     """Return what to tell the person whose request ended like this.
 
-    ``quota_resets_at`` is when the allowance starts again, if it was the reason.
+    ``quota_resets_at`` is when the quota starts again, if it was the reason.
     """
     if isinstance(error, EngineError):
         key = next(_ENGINE[kind] for kind in type(error).__mro__ if kind in _ENGINE)

@@ -5,12 +5,13 @@ import json
 from typing import Any
 
 from ..admission.model import Rejected, RejectReason
+from ..household.estimate import text_bytes
 
 type Counter = Callable[[int], Awaitable[int]]
 """Counts the tokens of the prompt that begins with this turn, exactly if possible."""
 
 _BYTES_PER_TOKEN = 2  # fewer than in any language the models speak
-_TOKENS_PER_MESSAGE = 8
+_TOKENS_PER_MESSAGE = 16
 _TOKENS_PER_IMAGE = 1024
 _ROOM_LEFT = 0.25
 _COUNTS = 4
@@ -64,14 +65,10 @@ def _shortened(turn_tokens: Sequence[int], first: int, room: float) -> int:
 
 
 def _tokens(message: Mapping[str, Any]) -> int:
-    parts = message.get("content")
-    if not isinstance(parts, list):
-        return _text_tokens(message)
-    images = sum(1 for part in parts if part["type"] != "text")
-    texts = [part for part in parts if part["type"] == "text"]
-    return _TOKENS_PER_IMAGE * images + _text_tokens({**message, "content": texts})
-
-
-def _text_tokens(message: Mapping[str, Any]) -> int:
-    text = json.dumps(message, ensure_ascii=False)
-    return len(text.encode()) // _BYTES_PER_TOKEN
+    content = message.get("content")
+    parts = content if isinstance(content, list) else [{"text": content or ""}]
+    images = sum("image_url" in part for part in parts)
+    texts = "".join(part["text"] for part in parts if "text" in part)
+    rest = {name: value for name, value in message.items() if name != "content"}
+    size = text_bytes(texts) + text_bytes(json.dumps(rest, ensure_ascii=False))
+    return _TOKENS_PER_IMAGE * images + size // _BYTES_PER_TOKEN

@@ -23,6 +23,8 @@ from homeassistant.components.conversation import (
 )
 from homeassistant.helpers.json import json_dumps
 
+from ..engines.surrogates import well_formed, well_formed_texts
+
 type Message = dict[str, Any]
 type Images = Mapping[Attachment, Mapping[str, Any]]
 
@@ -66,11 +68,13 @@ def build(
     """Return the prompt for what a chat log holds, of which the first is the system's.
 
     ``notes`` has the note for each message of the user, by its number in the log.
+    Whoever wrote a text, it can be encoded: halves of characters are replaced.
     """
     system, _ = split_system(_system_text(contents))
     turns = _turns(contents, notes, images or {})
     return Prompt(
-        ({"role": "system", "content": system},) if system else (), tuple(turns)
+        ({"role": "system", "content": well_formed(system)},) if system else (),
+        tuple(tuple(map(well_formed_texts, turn)) for turn in turns),
     )
 
 
@@ -188,7 +192,7 @@ class _Turn:
         if content.tool_call_id in self._open_calls:
             self._open_calls.remove(content.tool_call_id)
             result = {"data": content.result.data, "error": content.result.error}
-            self._add_tool(content.tool_call_id, json_dumps(result))
+            self._add_tool(content.tool_call_id, json_dumps(well_formed_texts(result)))
 
     def close_calls(self) -> None:
         """Servers refuse a call without a result."""

@@ -17,13 +17,17 @@ from ..engines.base import (
 from ..engines.tool_calls import ToolCall, ToolCallAssembler
 from .printed_calls import PrintedCalls
 
+_TAIL = 20
+_ENDS = (".", "!", "?", "…", "\N{IDEOGRAPHIC FULL STOP}", "```")
+"""What an answer ends with that was not broken off in the middle of a sentence."""
+
 
 class AnswerReader:
     """Reads the deltas of one answer.
 
     ``feed`` returns at once what can be shown or spoken. Calls are complete, and may be
     made, only at the end: of an answer that breaks off nothing is done. ``gap`` is what
-    to put between the text so far and a sentence after it.
+    to put between the text so far and a sentence that says why there is no more.
     """
 
     def __init__(self, names: Collection[str]) -> None:
@@ -32,7 +36,7 @@ class AnswerReader:
         self.printed = PrintedCalls(names)
         self.usage: Usage | None = None
         self.has_text = False
-        self.gap = ""
+        self._tail = ""
         self._finish: FinishReason | None = None
         self._assembler = ToolCallAssembler()
 
@@ -50,6 +54,16 @@ class AnswerReader:
         is_broken = any(call.error for call in calls) or self.printed.unreadable
         return is_broken or not (self.has_text or calls or self.printed.found)
 
+    @property
+    def gap(self) -> str:
+        """What ends the text so far, as finished or as broken off."""
+        said = self._tail.rstrip()
+        if not said:
+            return ""
+        if not said.endswith(_ENDS):
+            return "… "
+        return "" if self._tail != said else " "
+
     def feed(self, delta: Delta) -> AssistantContentDeltaDict | None:
         """Take one delta and return what of it goes into the chat log."""
         match delta:
@@ -59,7 +73,7 @@ class AnswerReader:
                 return {"thinking_content": delta.text}
             case WasThinking():
                 self.printed = PrintedCalls(self._names)
-                self.has_text, self.gap = False, ""
+                self.has_text, self._tail = False, ""
             case ToolCallDelta():
                 self._assembler.add(delta)
             case Usage():
@@ -78,5 +92,5 @@ class AnswerReader:
         if not text:
             return None
         self.has_text = True
-        self.gap = "" if text[-1].isspace() else " "
+        self._tail = f"{self._tail}{text}"[-_TAIL:]
         return {"content": text}

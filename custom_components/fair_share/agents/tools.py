@@ -6,6 +6,8 @@ from typing import Any
 from homeassistant.helpers import llm
 import probatio
 
+from ..engines.surrogates import well_formed_texts
+
 
 class Toolbox:
     """The tools of one turn, sorted by name so that every request begins alike.
@@ -45,4 +47,7 @@ def _definition(
     function["parameters"] = probatio.to_openapi(
         tool.parameters, custom_serializer=serializer, openapi_version="3.1.0"
     )
-    return {"type": "function", "function": function}
+    definition: Mapping[str, Any] = well_formed_texts(
+        {"type": "function", "function": function}
+    )
+    return definition

@@ -87,12 +87,23 @@ class Turn:
             self._failure = error
             error.log(self._user_input.agent_id)
         if self._failure is None:
-            return async_get_result_from_chat_log(self._user_input, self._chat_log)
+            return self._result()
         language = self._user_input.language
         sentence = await self._failure.async_sentence(self._household.hass, language)
         response = intent.IntentResponse(language=language)
         response.async_set_error(intent.IntentResponseErrorCode.UNKNOWN, sentence)
         return ConversationResult(response, self._chat_log.conversation_id)
+
+    def _result(self) -> ConversationResult:
+        """Return the answer.
+
+        After a question Home Assistant hands the next sentence to whoever asked. An
+        agent that controls nothing does not keep it: it may be a command.
+        """
+        result = async_get_result_from_chat_log(self._user_input, self._chat_log)
+        if self._chat_log.llm_api is None:
+            result.continue_conversation = False
+        return result
 
     async def _async_answer(self, number: int) -> None:
         """Take one answer of the model into the chat log, and make its calls."""

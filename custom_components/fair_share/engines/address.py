@@ -1,12 +1,15 @@
 """The address of a server, as people type it."""
 
 from ipaddress import AddressValueError, IPv6Address
+import re
 from urllib.parse import SplitResult, urlsplit
 
 from .base import InvalidAddressError
 
 _USUAL_PORTS = (8080, 8000)
 """Where llama.cpp's server and vLLM listen unless told otherwise."""
+
+_SPACE_AT_SEPARATORS = re.compile(r"\s*([:/])\s*")
 
 
 def normalise_address(text: str) -> str:
@@ -42,7 +45,9 @@ def candidate_addresses(text: str) -> list[str]:
 
 
 def _split(text: str) -> SplitResult:
-    text = "".join(text.split())
+    text = _SPACE_AT_SEPARATORS.sub(r"\1", text.strip())
+    if len(text.split()) != 1:
+        raise InvalidAddressError("no text, or several words")
     if "://" not in text:
         text = f"http://{_bracketed(text)}"
     try:

@@ -16,7 +16,9 @@ from typing import Any
 import aiohttp
 
 from .base import (
+    AuthError,
     ClientFaultError,
+    InvalidAddressError,
     NoStreamingError,
     NotAnEngineError,
     StreamCutError,
@@ -59,7 +61,7 @@ class ServerHttp:
     ) -> None:
         """``base_url`` is without ``/v1``. The session stays the caller's."""
         self.base_url = base_url
-        self.api_key = api_key
+        self.api_key = api_key.strip() if api_key else None
         self.timeouts = timeouts or Timeouts()
         self._session = session
 
@@ -127,6 +129,9 @@ class ServerHttp:
         # Compression would hold a stream back.
         headers = {"Connection": "close", "Accept-Encoding": "identity"}
         if self.api_key:
+            if not self.api_key.isprintable():
+                # Control characters and halves of characters fit into no header.
+                raise AuthError("the key has characters that no key has")
             headers["Authorization"] = f"Bearer {self.api_key}"
         if body is not None:
             headers["Content-Type"] = "application/json"
@@ -201,10 +206,15 @@ def _typed_failures() -> Iterator[None]:
         raise UnreachableError(f"no secure connection ({type(err).__name__})") from None
     except aiohttp.ClientConnectorError as err:
         raise UnreachableError(_reason(err)) from None
-    except aiohttp.ClientResponseError, aiohttp.InvalidURL:
+    except aiohttp.InvalidURL:
+        raise InvalidAddressError("not an address that can be asked") from None
+    except aiohttp.ClientResponseError:
         raise NotAnEngineError("the answer is not HTTP") from None
     except (aiohttp.ClientError, OSError) as err:
         raise UnreachableError(f"the connection broke ({type(err).__name__})") from None
+    except ValueError:
+        # What only the resolver, or the writer of headers, finds fault with.
+        raise InvalidAddressError("not an address that can be asked") from None
 
 
 def _refuse_redirect(response: aiohttp.ClientResponse) -> None:

@@ -1,9 +1,12 @@
-"""Characters that a server escaped as two UTF-16 halves and tore apart.
+"""Characters that were escaped as two UTF-16 halves and torn apart.
 
 JSON may write an emoji as two escapes. One of them on its own is no text: encoding it
 again fails. Halves that arrive in two chunks are joined, a half that stays alone
 becomes U+FFFD.
 """
+
+from collections.abc import Mapping
+from typing import Any
 
 _FIRST_HALF_FROM, _FIRST_HALF_TO = "\ud800", "\udbff"
 
@@ -25,8 +28,24 @@ class SurrogatePairs:
 
 def well_formed(text: str) -> str:
     """Return the text with pairs joined and lone halves replaced by U+FFFD."""
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
+
+
+def well_formed_texts(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """Return the value with all texts in it well-formed, names of fields too."""
+    if isinstance(value, str):
+        return well_formed(value)
+    if isinstance(value, Mapping):
+        return {
+            well_formed_texts(name): well_formed_texts(part)
+            for name, part in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [well_formed_texts(part) for part in value]
+    return value

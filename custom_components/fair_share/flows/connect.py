@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 import logging
+from typing import Self
 
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers.aiohttp_client import async_get_clientsession
@@ -43,6 +44,11 @@ class Connection:
 
     address: str
     api_key: str | None
+
+    @classmethod
+    def typed(cls, address: str, api_key: str | None) -> Self:
+        """Take what a person typed; a copied key brings blanks along."""
+        return cls(address, (api_key or "").strip() or None)
 
 
 async def async_find(hass: HomeAssistant, connection: Connection) -> FoundServer:

@@ -50,7 +50,7 @@ class RepairSteps(ServerSteps[ConfigFlowContext, ConfigFlowResult, str], ConfigF
     ) -> ConfigFlowResult:
         """Ask for the new key."""
         if user_input is not None:
-            connection = Connection(
+            connection = Connection.typed(
                 self._refused.data[CONF_URL], user_input[CONF_API_KEY]
             )
             return await self._async_connect("reauth_confirm", connection)

@@ -85,7 +85,7 @@ class ServerSteps[ContextT: FlowContext, ResultT: FlowResult[Any, Any], HandlerT
         if user_input is not None:
             self._typed = user_input
             key = user_input.get(CONF_API_KEY) or self._stored.get(CONF_API_KEY)
-            connection = Connection(user_input[CONF_URL], key)
+            connection = Connection.typed(user_input[CONF_URL], key)
             return await self._async_connect(step_id, connection)
         suggested = self._typed or {CONF_URL: self._stored.get(CONF_URL)}
         return self.async_show_form(

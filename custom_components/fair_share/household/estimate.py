@@ -36,8 +36,13 @@ def estimate_tokens(request: GenerationRequest) -> int:
 
 def fewest_tokens(request: GenerationRequest) -> int:
     """Return a prompt length in tokens below which no server would count it."""
-    size = sum(len(_utf8(text)) for text in _texts(request))
+    size = sum(text_bytes(text) for text in _texts(request))
     return size // _BYTES_PER_TOKEN_AT_MOST
+
+
+def text_bytes(text: str) -> int:
+    """Return the size of a text in UTF-8."""
+    return len(text) if text.isascii() else len(_utf8(text))
 
 
 def _texts(request: GenerationRequest) -> Iterator[str]:
