@@ -230,9 +230,9 @@ class AdmissionQueue:
         """Return a snapshot of one account. Raises ``KeyError``."""
         return self.scheduler.node_status(node_id)
 
-    def status(self) -> QueueStatus:
-        """Return a snapshot of the whole queue."""
-        return self.scheduler.status(self.clock.monotonic())
+    def status(self, *, ahead: int = 0) -> QueueStatus:
+        """Return a snapshot of the queue, with a forecast of the next starts."""
+        return self.scheduler.status(self.clock.monotonic(), ahead=ahead)
 
     def export_state(self) -> LedgerState:
         """Return what outlives a restart."""

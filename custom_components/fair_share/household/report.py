@@ -15,6 +15,9 @@ from .servers import ServerView
 if TYPE_CHECKING:
     from .runtime import Household
 
+_FORECAST = 50
+"""For so many waiting requests it is foretold when they will start."""
+
 _REMOVED = "removed"
 """Stands for who left the household while their answer is still being written."""
 
@@ -61,7 +64,7 @@ def usage_report(household: Household) -> JsonObjectType:
 
 def queue_report(household: Household) -> JsonObjectType:
     """Return what waits and runs now, why, and what is placed on which server."""
-    status = household.status()
+    status = household.queue.status(ahead=_FORECAST)
     placed = {server.server_id: server for server in status.servers}
     views = household.servers.statuses()
     titles = {view.server_id: view.title for view in views}
@@ -148,7 +151,7 @@ def _record(record: RequestRecord, titles: Mapping[str, str]) -> JsonObjectType:
         "workload": record.workload.value,
         "server": _title(record.server_id, titles),
         "wait_s": round(record.wait_s, 3),
-        "ttft_s": None if record.ttft_s is None else round(record.ttft_s, 3),
+        "ttft_s": _rounded(record.ttft_s),
         "duration_s": round(record.duration_s, 3),
         **_tokens(record.tokens),
         "charge": round(record.charge, 1),
@@ -169,6 +172,8 @@ def _request(
         "workload": request.workload.value,
         "server": _title(request.server_id, titles),
         "waited_s": round(request.waited_s, 3),
+        "ahead": request.ahead,
+        "starts_in_s": _rounded(request.starts_in_s),
         "prompt_tokens": request.prompt_tokens,
         "output_tokens": request.output_tokens,
     }
@@ -199,3 +204,7 @@ def _server(view: ServerView, placed: ServerStatus | None) -> JsonObjectType:
 
 def _title(server_id: str | None, titles: Mapping[str, str]) -> str | None:
     return titles.get(server_id, server_id) if server_id else None
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)
