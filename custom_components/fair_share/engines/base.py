@@ -155,14 +155,15 @@ type Delta = (
 class EngineError(Exception):
     """Something went wrong between us and the server.
 
-    ``detail`` is the server's own message, for the log; it never holds a prompt or
-    a key. ``server_fault`` says whether it counts against the server's health.
+    ``detail`` is for the log: our own words, with the status and what is known of the
+    server's; it never holds a prompt, an answer or a key. ``server_fault`` says whether
+    it counts against the server's health.
     """
 
     server_fault = False
 
     def __init__(self, detail: str = "", *, status: int | None = None) -> None:
-        """Keep the server's message and the HTTP status, where there was one."""
+        """Keep the detail and the HTTP status, where there was one."""
         super().__init__(detail or type(self).__name__)
         self.detail = detail
         self.status = status

@@ -61,7 +61,7 @@ class ServerState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ServerView:
-    """A snapshot of one server; ``detail`` is its own last error message."""
+    """A snapshot of one server; ``detail`` is that of its last error."""
 
     server_id: str
     title: str
