@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+import logging
 from typing import Any
 
 from homeassistant.core import Context, HomeAssistant
@@ -195,6 +196,24 @@ async def test_a_slot_that_still_reads_for_who_left_is_not_used(
         assert len(fake.chats) == sent_before + 1
         del fake.override["/metrics"]
         assert text_of(await waiting) == "fine"
+
+
+async def test_a_server_that_is_let_go_in_the_moment_of_a_start_is_told(
+    hass: HomeAssistant, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with FakeServer() as fake, home(hass, fake) as household:
+        household.queue.close_server("server")
+        waiting = asyncio.create_task(read(household, ask(household)))
+        await until(lambda: household.status().waiting == 1)
+        capacity = household.servers.get("server").capacity()
+        assert capacity is not None
+        household.queue.put_server(capacity)
+        household.servers.stop()
+        household.queue.close()
+        with pytest.raises(Rejected) as refusal:
+            await waiting
+        assert refusal.value.reason is RejectReason.CLOSED
+        assert not [r for r in caplog.records if r.levelno >= logging.ERROR]
 
 
 async def test_a_member_who_is_removed_in_the_middle_of_a_turn_is_told(

@@ -118,6 +118,15 @@ class WindowAccount:
             # The clock is not set yet: it counts once the clock is right.
             self._later = (started_at.astimezone(UTC), used_tokens, granted_tokens)
 
+    def kept(self) -> tuple[datetime, int, int]:
+        """Return start, used and granted tokens of what a restart has to find again.
+
+        As long as the clock is not set that is the window from before the last start.
+        """
+        if self._later is not None:
+            return self._later
+        return self.started_at, self.used_tokens, self.granted_tokens
+
     @property
     def exhausted(self) -> bool:
         """Whether nothing is left of the quota now."""

@@ -158,6 +158,7 @@ class Node:
 
     def state(self, prepaid: float) -> NodeState:
         """Return what outlives a restart, without what is only prepaid."""
+        started_at, used_tokens, granted_tokens = self.window.kept()
         return NodeState(
             node_id=self.node_id,
             tokens=self.tokens,
@@ -167,9 +168,9 @@ class Node:
             requests=self.requests,
             rejected=self.rejected,
             window=self.window.window,
-            window_started_at=self.window.started_at,
-            used_tokens=self.window.used_tokens,
-            granted_tokens=self.window.granted_tokens,
+            window_started_at=started_at,
+            used_tokens=used_tokens,
+            granted_tokens=granted_tokens,
         )
 
     def restore(self, state: NodeState) -> None:

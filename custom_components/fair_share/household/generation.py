@@ -24,6 +24,7 @@ from ..engines.base import (
     LoadingError,
     PoolExhaustedError,
     PromptProgress,
+    UnreachableError,
     Usage,
 )
 from .account import RunningAccount
@@ -144,7 +145,7 @@ class Generator:
             # The member was removed in the middle of the turn.
             raise Rejected(RejectReason.CLASS_REMOVED) from None
         async with self._queue.admit(request) as grant:
-            server = self._servers.get(grant.dispatch.server_id)
+            server = self._server(grant.dispatch.server_id)
             try:
                 async with aclosing(
                     self._stream(ask, request, grant, server)
@@ -175,6 +176,12 @@ class Generator:
             if account.left():
                 self._servers.drain(grant.dispatch.server_id)
             raise
+
+    def _server(self, server_id: str) -> WatchedServer:
+        try:
+            return self._servers.get(server_id)
+        except KeyError:
+            raise UnreachableError("the server was removed") from None
 
     def _remember(self, ask: Ask, delta: Delta, server: WatchedServer) -> None:
         if isinstance(delta, Usage):

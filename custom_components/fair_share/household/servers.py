@@ -31,7 +31,6 @@ from ..engines.base import (
     EngineKind,
     LoadingError,
     NotAnEngineError,
-    UnreachableError,
 )
 from ..engines.probe import create_engine
 from .drain import drained
@@ -244,11 +243,8 @@ class ServerPool:
             self._forget(server_id)
 
     def get(self, server_id: str) -> WatchedServer:
-        """Return a server. Raises ``UnreachableError`` if it was removed meanwhile."""
-        try:
-            return self._watched[server_id]
-        except KeyError:
-            raise UnreachableError("the server was removed") from None
+        """Return a server. Raises ``KeyError`` when it was removed."""
+        return self._watched[server_id]
 
     def ready(self) -> Iterable[WatchedServer]:
         """Return the servers that can answer now."""
