@@ -1,8 +1,12 @@
 """The four policies: whom each prefers, and that each reaches its own target best."""
 
+from dataclasses import replace
+
 import pytest
 
 from custom_components.fair_share.admission.model import (
+    DEFAULT_PROFILES,
+    Limits,
     Outcome,
     Settings,
     TokenCount,
@@ -55,10 +59,32 @@ def test_equal_waiting_prefers_who_waited_longer_at_other_times() -> None:
     world.end(patient, tokens=TokenCount(4000, 0, 100))
     running = world.ask(PARENT)
     world.ask(PARENT)
-    world.pass_time(1)
+    world.pass_time(0.5)
     again = world.ask(CHILD)
     world.end(running)
     assert world.order()[-1] == again
+
+
+def test_equal_waiting_holds_for_members_who_ask_for_more_than_there_is() -> None:
+    world = household("equal_waiting")
+    endless = replace(DEFAULT_PROFILES[Workload.CHAT], age_step_s=1e9, max_wait_s=1e9)
+    world.set(
+        policy="equal_waiting",
+        profiles={**DEFAULT_PROFILES, Workload.CHAT: endless},
+        limits=Limits(queued=10_000, queued_per_class=10_000),
+    )
+    members: dict[str, str] = {}
+    waits: dict[str, list[float]] = {PARENT: [], CHILD: []}
+    for second in range(400):
+        world.now = float(second)
+        asked = [PARENT] * (second % 3 == 0) + [CHILD] * (second % 2 == 0)
+        members |= {world.ask(each): each for each in asked}
+        for request_id in world.order()[-1:] * (second % 4 == 3):
+            record = world.end(request_id, tokens=TokenCount(10, 0, 10))
+            waits[members[request_id]].append(record.wait_s)
+    last = [sum(each[-10:]) / 10 for each in waits.values()]
+    jain = sum(last) ** 2 / (2 * sum(each**2 for each in last))
+    assert jain > 0.95
 
 
 def test_equal_waiting_weighs_waiting() -> None:

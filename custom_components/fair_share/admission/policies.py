@@ -72,10 +72,12 @@ class EqualTokens:
 class EqualWaiting:
     """Everybody waits equally long, whatever they ask for.
 
-    Serves the sibling with the largest ``w_n * (A_n + head wait)``, where A_n is how
-    much longer than the average of its competing siblings it has waited at its latest
-    20 starts. Target: Jain's index of the mean waits goes to 1. Drawback: light users
-    lose the advantage that they have under equal tokens.
+    Serves the sibling with the largest ``w_n * (A_n / 2 + head wait)``, where A_n is
+    how much longer than the average of its competing siblings it has waited at its
+    latest 20 starts. (With the whole of A_n a sibling that waits long because its
+    queue grows would keep ahead of one that is never served, whose A_n stands still.)
+    Target: Jain's index of the mean waits goes to 1. Drawback: light users lose the
+    advantage that they have under equal tokens.
     """
 
     name = "equal_waiting"
@@ -89,7 +91,8 @@ class EqualWaiting:
 
         def rank(each: Contender) -> tuple[float, ...]:
             excess = each.node.mean_wait_s - average
-            return (-each.node.weight * (excess + each.oldest().waited_s(now)),)
+            wait = each.oldest().waited_s(now)
+            return (-each.node.weight * (excess / 2 + wait),)
 
         return rank
 
@@ -161,3 +164,7 @@ POLICIES: dict[str, Policy] = {
     policy.name: policy
     for policy in (EqualTokens(), EqualWaiting(), EqualCompletion(), LatencyFirst())
 }
+
+OFFERED = ("equal_tokens", "equal_waiting", "latency_first")
+"""What a household can choose. Equal completion is not: with more work than can ever
+be done in time it leaves whoever is late for good to the very end."""

@@ -7,7 +7,7 @@ from homeassistant.data_entry_flow import section
 import voluptuous as vol
 
 from ..admission.model import CostWeights
-from ..admission.policies import POLICIES
+from ..admission.policies import OFFERED
 from ..const import (
     CONF_COST_CACHED,
     CONF_COST_OUTPUT,
@@ -66,9 +66,7 @@ def _schema() -> vol.Schema:
         vol.Required(CONF_COST_OUTPUT, default=usual.output): cost,
     }
     fields: Fields = {
-        vol.Required(CONF_POLICY, default=DEFAULT_POLICY): choice(
-            POLICIES, CONF_POLICY
-        ),
+        vol.Required(CONF_POLICY, default=DEFAULT_POLICY): choice(OFFERED, CONF_POLICY),
         vol.Required(_SECTION_GUESTS): section(
             vol.Schema(guests), {"collapsed": False}
         ),
