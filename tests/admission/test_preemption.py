@@ -270,3 +270,14 @@ def test_who_waits_at_an_own_limit_interrupts_nobody(world: World) -> None:
     world.ask(VOICE)
     world.ask(VOICE)
     assert victims(world) == []
+
+
+def test_the_interrupted_goes_on_before_its_own_class(world: World) -> None:
+    summary = world.ask(BACKGROUND)
+    behind = world.ask(BACKGROUND)
+    world.output(summary, 10)
+    voice = world.ask(VOICE)
+    world.pause(summary)
+    world.end(voice, Outcome.CANCELLED)
+    world.end(summary, tokens=TokenCount(10, 0, 5))
+    assert world.order() == [summary, voice, summary, behind]
