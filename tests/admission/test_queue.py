@@ -10,6 +10,7 @@ import random
 import pytest
 
 from custom_components.fair_share.admission.model import (
+    Ending,
     Limits,
     NodeSpec,
     Outcome,
@@ -61,6 +62,7 @@ class Home:
     clock: VirtualClock
     changed: list[str] = field(default_factory=list)
     records: list[RequestRecord] = field(default_factory=list)
+    endings: list[Ending] = field(default_factory=list)
     made: int = 0
 
     def request(self, *, prompt: int = 10, class_id: str = CHAT) -> Request:
@@ -92,19 +94,24 @@ async def open_home(slots: int = 1) -> AsyncIterator[Home]:
     clock = VirtualClock()
     changed: list[str] = []
     records: list[RequestRecord] = []
+    endings: list[Ending] = []
 
     def on_change(node_ids: Iterable[str]) -> None:
         changed.extend(node_ids)
 
     queue = AdmissionQueue(
-        Scheduler(START), clock, on_change=on_change, on_record=records.append
+        Scheduler(START),
+        clock,
+        on_change=on_change,
+        on_record=records.append,
+        on_ending=endings.append,
     )
     queue.put_node(NodeSpec("parent"))
     queue.put_node(NodeSpec("parent/direct", "parent"))
     queue.put_class(RequestClass(CHAT, "parent/direct", Workload.CHAT))
     queue.put_server(capacity(slots=slots))
     try:
-        yield Home(queue, clock, changed, records)
+        yield Home(queue, clock, changed, records, endings)
     finally:
         queue.close()
 
@@ -377,3 +384,29 @@ async def test_no_slot_is_lost_in_fifty_random_ends(seed: int) -> None:
 
 def _fail() -> None:
     raise RuntimeError
+
+
+async def test_every_ending_is_told_with_its_account_or_its_refusal(home: Home) -> None:
+    stay = asyncio.Event()
+    finished, refused_later = home.start(stay), home.start(stay)
+    await settle()
+    home.clock.advance(3.0)
+    home.queue.close_server("server")
+    home.queue.put_server(capacity(slots=1, context=5))
+    await settle()
+    with pytest.raises(Rejected):
+        await home.start(stay, prompt=100_000)
+    stay.set()
+    await finished
+    with pytest.raises(Rejected):
+        await refused_later
+    told = [(each.request.request_id, each.refusal) for each in home.endings]
+    assert told == [
+        ("r2", RejectReason.TOO_LONG),
+        ("r3", RejectReason.TOO_LONG),
+        ("r1", None),
+    ]
+    assert [each.duration_s for each in home.endings] == [3.0, 0.0, 3.0]
+    assert [each.record for each in home.endings] == [None, None, *home.records]
+    path = ("household", "parent", "parent/direct", CHAT)
+    assert {each.path for each in home.endings} == {path}

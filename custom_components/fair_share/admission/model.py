@@ -382,3 +382,19 @@ class RequestRecord:
     preemptions: int = 0
     paused_s: float = 0.0
     longest_pause_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a request left the queue, by whatever way.
+
+    ``path`` are the ids of its accounts, from the household down to its class.
+    ``duration_s`` counts from arrival. ``record`` is its account; without one it was
+    refused, for the reason ``refusal``, or its client left in that very moment.
+    """
+
+    request: Request
+    path: tuple[str, ...]
+    duration_s: float
+    record: RequestRecord | None = None
+    refusal: RejectReason | None = None

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from .model import (
     Dispatch,
+    Ending,
     NodeSpec,
     Outcome,
     Rejected,
@@ -91,7 +92,7 @@ class AdmissionQueue:
 
     ``on_change`` is called with the ids of the nodes whose numbers changed, on every
     change, so it has to be cheap; ``on_record`` with the account of each request
-    that ended.
+    that ended; ``on_ending`` with how each request left, also when it was refused.
     """
 
     def __init__(
@@ -101,12 +102,14 @@ class AdmissionQueue:
         *,
         on_change: Callable[[Iterable[str]], None],
         on_record: Callable[[RequestRecord], None],
+        on_ending: Callable[[Ending], None] | None = None,
     ) -> None:
         """Put a face on ``scheduler``; nobody else may call it from now on."""
         self.scheduler = scheduler
         self.clock = clock
         self.on_change = on_change
         self._on_record = on_record
+        self._on_ending = on_ending or (lambda _: None)
         self._turns: dict[str, asyncio.Future[Dispatch]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self.closed = False
@@ -124,24 +127,28 @@ class AdmissionQueue:
             raise Rejected(RejectReason.CLOSED)
         request_id = request.request_id
         path = self.scheduler.path_ids(request.class_id)
+        arrived_s = self.clock.monotonic()
         try:
-            self.scheduler.submit(request, self.clock.monotonic(), self.clock.wall())
-        except Rejected:
+            self.scheduler.submit(request, arrived_s, self.clock.wall())
+        except Rejected as err:
             self.on_change(path)
+            self._on_ending(Ending(request, path, 0.0, refusal=err.reason))
             raise
         turn: asyncio.Future[Dispatch] = asyncio.get_running_loop().create_future()
         self._turns[request_id] = turn
         self.on_change(path)
         grant: Grant | None = None
         outcome = Outcome.CANCELLED
+        record: RequestRecord | None = None
+        refusal: RejectReason | None = None
         try:
             self.decide()
             grant = Grant(self, await turn, path)
             yield grant
         except asyncio.CancelledError, GeneratorExit:
             raise
-        except Rejected:
-            outcome = Outcome.STOPPED
+        except Rejected as err:
+            outcome, refusal = Outcome.STOPPED, err.reason
             raise
         except Exception:
             outcome = Outcome.FAILED
@@ -152,7 +159,11 @@ class AdmissionQueue:
                 turn.exception()  # a refusal that nobody waits for is no news
             if self.scheduler.knows(request_id):
                 whole = grant is not None and grant.finished
-                self._release(request_id, Outcome.FINISHED if whole else outcome)
+                record = self._release(
+                    request_id, Outcome.FINISHED if whole else outcome
+                )
+            duration_s = self.clock.monotonic() - arrived_s
+            self._on_ending(Ending(request, path, duration_s, record, refusal))
             self.on_change(path)
             self.decide()
 
@@ -242,10 +253,11 @@ class AdmissionQueue:
         """Take accounts over from before a restart."""
         self.scheduler.restore_state(state)
 
-    def _release(self, request_id: str, outcome: Outcome) -> None:
+    def _release(self, request_id: str, outcome: Outcome) -> RequestRecord:
         record = self.scheduler.release(request_id, outcome, self.clock.monotonic())
         self.history.append(record)
         self._on_record(record)
+        return record
 
     def _arm_timer(self) -> None:
         """Decide again when patience or a quota window ends."""
