@@ -21,20 +21,43 @@ CONF_WORKLOAD: Final = "workload"
 CONF_WEIGHT: Final = "weight"
 CONF_QUOTA_TOKENS: Final = "quota_tokens"
 CONF_QUOTA_WINDOW: Final = "quota_window"
+CONF_QUOTA_REFILL: Final = "quota_refill"
+CONF_QUOTA_END: Final = "quota_end"
 CONF_CONTEXT_TOKENS: Final = "context_tokens"
 CONF_OUTPUT_TOKENS: Final = "output_tokens"
 CONF_IN_FLIGHT: Final = "in_flight"
+CONF_QUEUED: Final = "queued"
 CONF_TEMPERATURE: Final = "temperature"
 
-# Keys of the entry's options.
+# Keys of the entry's options. What is not there has its usual value.
 CONF_POLICY: Final = "policy"
-CONF_GUEST_WEIGHT: Final = "guest_weight"
-CONF_GUEST_QUOTA_TOKENS: Final = "guest_quota_tokens"
+CONF_BACKGROUND_SHARE: Final = "background_share_percent"
+CONF_WORKLOADS: Final = "workloads"
+CONF_PREEMPTION: Final = "preemption"
+CONF_PREEMPTION_THRESHOLD: Final = "preemption_threshold"
 CONF_QUEUE_LIMIT: Final = "queue_limit"
 CONF_QUEUE_LIMIT_CLASS: Final = "queue_limit_class"
+CONF_BYPASS: Final = "bypass"
 CONF_COST_UNCACHED: Final = "cost_uncached_prompt"
 CONF_COST_CACHED: Final = "cost_cached_prompt"
 CONF_COST_OUTPUT: Final = "cost_output"
+
+GUEST_PREFIX: Final = "guest_"
+"""Stands before the keys of a member's weight and quota: those of the guests."""
+
+# Keys of each kind of requests in CONF_WORKLOADS; there too, only what is different
+# from usual is stored.
+CONF_BAND: Final = "band"
+CONF_TTFT_TARGET: Final = "ttft_target_s"
+CONF_AGE_STEP: Final = "age_step_s"
+CONF_MAX_WAIT: Final = "max_wait_s"
+CONF_PREEMPTIBLE: Final = "preemptible"
+CONF_COMPLETION_TARGET: Final = "completion_target_s"
+CONF_MAX_PAUSE: Final = "max_pause_s"
+CONF_PATIENCE: Final = "patience_s"
+
+# A value of CONF_QUOTA_WINDOW beside the calendar's: refilled by the hour.
+QUOTA_STEADY: Final = "steady"
 
 # Values of CONF_MEMORY: what the slots of a server have that does not tell.
 MEMORY_SHARED: Final = "shared"
@@ -44,7 +67,7 @@ MEMORY_SEPARATE: Final = "separate"
 GUEST_ID: Final = "guest"
 SHARED_ID: Final = "shared"
 
-DEFAULT_POLICY: Final = "equal_tokens"
-DEFAULT_QUEUE_LIMIT: Final = 200
-DEFAULT_QUEUE_LIMIT_CLASS: Final = 50
+MAX_BACKGROUND_SHARE: Final = 90.0
+"""In percent; with more hardly anything would be left for those who wait in person."""
+
 DEFAULT_OUTPUT_TOKENS: Final = 1024

@@ -16,7 +16,7 @@ type Result = dict[str, Any]
 
 SHARE: Mapping[str, Any] = {
     "weight": 1.0,
-    "quota": {"quota_window": "day"},
+    "quota": {"quota_window": "day", "quota_end": "stop"},
     "limits": {},
 }
 """The least that the forms of members and devices want."""
@@ -79,6 +79,37 @@ async def submit(
             result["flow_id"], user_input if user_input is None else dict(user_input)
         )
     )
+
+
+async def open_rules(hass: HomeAssistant, entry: ConfigEntry, *menu: str) -> Result:
+    """Open the household's rules and choose these items of its menus, one by one."""
+    result = await hass.config_entries.options.async_init(entry.entry_id)
+    for item in menu:
+        result = await hass.config_entries.options.async_configure(
+            result["flow_id"], {"next_step_id": item}
+        )
+    return dict(result)
+
+
+async def set_rules(
+    hass: HomeAssistant, entry: ConfigEntry, *menu: str, **user_input: Any
+) -> Result:
+    """Open a form of the household's rules, change these fields and submit it."""
+    result = await open_rules(hass, entry, *menu)
+    return dict(
+        await hass.config_entries.options.async_configure(
+            result["flow_id"], _filled(shown(result) | user_input)
+        )
+    )
+
+
+def _filled(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values without those of empty fields."""
+    return {
+        key: _filled(value) if isinstance(value, Mapping) else value
+        for key, value in values.items()
+        if value is not None
+    }
 
 
 @asynccontextmanager

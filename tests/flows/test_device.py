@@ -82,8 +82,13 @@ async def test_a_satellite_is_added_to_the_share_of_a_member(
             "member": parent.subentry_id,
             "workload": "accessibility",
             "weight": 3,
-            "quota": {"quota_tokens": 10, "quota_window": "day"},
-            "limits": {"in_flight": 1},
+            "quota": {
+                "quota_tokens": 10,
+                "quota_window": "steady",
+                "quota_refill": 2,
+                "quota_end": "demote",
+            },
+            "limits": {"in_flight": 1, "queued": 2},
         },
     )
     assert result["type"] is FlowResultType.CREATE_ENTRY
@@ -95,8 +100,11 @@ async def test_a_satellite_is_added_to_the_share_of_a_member(
         "workload": "accessibility",
         "weight": 3.0,
         "quota_tokens": 10,
-        "quota_window": "day",
+        "quota_window": "steady",
+        "quota_refill": 2,
+        "quota_end": "demote",
         "in_flight": 1,
+        "queued": 2,
     }
 
 
@@ -114,7 +122,7 @@ async def test_another_device_is_added_under_the_name_people_gave_it(
     await submit(hass, result, {**chosen, **SHARE})
     added = only(household, "device")
     assert added.title == "Wall"
-    assert added.data == {**chosen, "weight": 1.0, "quota_window": "day"}
+    assert added.data == {**chosen, "weight": 1.0, **SHARE["quota"]}
 
 
 @pytest.mark.usefixtures("kitchen", "tablet")
@@ -192,7 +200,12 @@ async def test_a_device_changes_hands(
     assert result["description_placeholders"] == {"device": "Kitchen"}
     assert "device_id" not in fields(result)
     assert shown(result)["member"] == "shared"
-    assert shown(result)["quota"] == {"quota_tokens": 5, "quota_window": "day"}
+    assert shown(result)["quota"] == {
+        "quota_tokens": 5,
+        "quota_window": "day",
+        "quota_refill": None,
+        "quota_end": "stop",
+    }
 
     parent = only(household, "member").subentry_id
     result = await submit(
@@ -204,7 +217,7 @@ async def test_a_device_changes_hands(
         "member": parent,
         "workload": "background",
         "weight": 1.0,
-        "quota_window": "day",
+        **SHARE["quota"],
     }
 
 
@@ -216,3 +229,31 @@ async def test_the_member_of_a_device_is_shown_again(
     hass.config_entries.async_add_subentry(household, known)
     result = await change(hass, household, only(household, "device"))
     assert shown(result)["member"] == parent
+
+
+STEADY = {"quota_tokens": 100, "quota_window": "steady", "quota_end": "stop"}
+
+
+async def test_a_steady_quota_of_a_new_device_needs_its_refill(
+    hass: HomeAssistant, household: MockConfigEntry, tablet: dr.DeviceEntry
+) -> None:
+    result = await _add(hass, household, "other_device")
+    typed = {"device_id": tablet.id, **SHARE, "quota": STEADY}
+    result = await submit(hass, result, typed)
+    assert result["errors"] == {"quota": "refill_missing"}
+    assert shown(result)["device_id"] == tablet.id
+
+
+async def test_a_steady_quota_of_a_device_needs_its_refill(
+    hass: HomeAssistant, household: MockConfigEntry, tablet: dr.DeviceEntry
+) -> None:
+    added = subentry(device("tablet", tablet.id))
+    hass.config_entries.async_add_subentry(household, added)
+    await hass.async_block_till_done()
+    result = await change(hass, household, only(household, "device"))
+    result = await submit(hass, result, {**SHARE, "quota": STEADY})
+    assert result["errors"] == {"quota": "refill_missing"}
+    result = await submit(
+        hass, result, {**SHARE, "quota": {**STEADY, "quota_refill": 10}}
+    )
+    assert result["reason"] == "reconfigure_successful"

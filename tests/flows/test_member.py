@@ -20,7 +20,12 @@ async def test_a_person_becomes_a_member(
     assert result["step_id"] == "user"
     assert fields(result)["person"].config["include_entities"] == ["person.child"]
     assert shown(result)["weight"] == 1.0
-    assert shown(result)["quota"] == {"quota_tokens": None, "quota_window": "day"}
+    assert shown(result)["quota"] == {
+        "quota_tokens": None,
+        "quota_window": "day",
+        "quota_refill": None,
+        "quota_end": "stop",
+    }
 
     result = await submit(
         hass,
@@ -29,8 +34,17 @@ async def test_a_person_becomes_a_member(
             "person": "person.child",
             "user_ids": ["tablet"],
             "weight": 2,
-            "quota": {"quota_tokens": 50000, "quota_window": "week"},
-            "limits": {"context_tokens": 4000, "output_tokens": 500, "in_flight": 1},
+            "quota": {
+                "quota_tokens": 50000,
+                "quota_window": "week",
+                "quota_end": "finish",
+            },
+            "limits": {
+                "context_tokens": 4000,
+                "output_tokens": 500,
+                "in_flight": 1,
+                "queued": 3,
+            },
         },
     )
     assert result["type"] is FlowResultType.CREATE_ENTRY
@@ -42,9 +56,11 @@ async def test_a_person_becomes_a_member(
         "weight": 2.0,
         "quota_tokens": 50000,
         "quota_window": "week",
+        "quota_end": "finish",
         "context_tokens": 4000,
         "output_tokens": 500,
         "in_flight": 1,
+        "queued": 3,
     }
     assert isinstance(added.data["quota_tokens"], int)
 
@@ -54,7 +70,7 @@ async def test_a_quota_is_a_whole_number_of_tokens(
     hass: HomeAssistant, household: MockConfigEntry, tokens: float
 ) -> None:
     result = await add(hass, household, "member")
-    share = {**SHARE, "quota": {"quota_tokens": tokens, "quota_window": "day"}}
+    share = {**SHARE, "quota": {**SHARE["quota"], "quota_tokens": tokens}}
     with pytest.raises(InvalidData):
         await submit(hass, result, {"person": "person.child", **share})
 
@@ -70,6 +86,7 @@ async def test_a_member_needs_neither_quota_nor_limits(
         "user_ids": [],
         "weight": 1.0,
         "quota_window": "day",
+        "quota_end": "stop",
     }
 
 
@@ -77,9 +94,11 @@ async def test_a_member_needs_neither_quota_nor_limits(
     "wrong",
     [
         {"weight": 0},
-        {"quota": {"quota_window": "year"}},
-        {"quota": {"quota_window": "day", "quota_tokens": 0}},
+        {"quota": {**SHARE["quota"], "quota_window": "year"}},
+        {"quota": {**SHARE["quota"], "quota_end": "explode"}},
+        {"quota": {**SHARE["quota"], "quota_tokens": 0}},
         {"limits": {"in_flight": 0}},
+        {"limits": {"queued": 0}},
         {"user_ids": ["nobody"]},
         {"person": "person.parent"},
     ],
@@ -167,8 +186,18 @@ async def test_the_share_of_a_member_is_changed(
     assert shown(result) == {
         "user_ids": [],
         "weight": 1.0,
-        "quota": {"quota_tokens": 100, "quota_window": "month"},
-        "limits": {"context_tokens": None, "output_tokens": None, "in_flight": 2},
+        "quota": {
+            "quota_tokens": 100,
+            "quota_window": "month",
+            "quota_refill": None,
+            "quota_end": "stop",
+        },
+        "limits": {
+            "context_tokens": None,
+            "output_tokens": None,
+            "in_flight": 2,
+            "queued": None,
+        },
     }
 
     result = await submit(hass, result, {**SHARE, "weight": 0.5})
@@ -178,6 +207,7 @@ async def test_the_share_of_a_member_is_changed(
         "user_ids": [],
         "weight": 0.5,
         "quota_window": "day",
+        "quota_end": "stop",
     }
 
 
@@ -188,3 +218,35 @@ async def test_a_member_is_still_the_same_after_the_person_was_renamed(
     assert await async_setup_component(hass, "person", {"person": [renamed]})
     result = await add(hass, household, "member")
     assert fields(result)["person"].config["include_entities"] == ["person.child"]
+
+
+STEADY = {"quota_tokens": 100, "quota_window": "steady", "quota_end": "demote"}
+
+
+async def test_a_steady_quota_of_a_new_member_needs_its_refill(
+    hass: HomeAssistant, household: MockConfigEntry
+) -> None:
+    result = await add(hass, household, "member")
+    child = {"person": "person.child", **SHARE, "weight": 2.0}
+    result = await submit(hass, result, {**child, "quota": STEADY})
+    assert result["errors"] == {"quota": "refill_missing"}
+    assert shown(result)["weight"] == 2.0
+    assert shown(result)["quota"]["quota_end"] == "demote"
+
+    await submit(hass, result, {**child, "quota": {**STEADY, "quota_refill": 10}})
+    added = list(household.get_subentries_of_type("member"))[-1]
+    assert added.data["quota_window"] == "steady"
+    assert added.data["quota_refill"] == 10
+
+
+async def test_a_steady_quota_of_a_member_needs_its_refill(
+    hass: HomeAssistant, household: MockConfigEntry
+) -> None:
+    result = await change(hass, household, only(household, "member"))
+    result = await submit(hass, result, {**SHARE, "quota": STEADY})
+    assert result["errors"] == {"quota": "refill_missing"}
+    assert shown(result)["quota"]["quota_window"] == "steady"
+
+    quota = {**STEADY, "quota_refill": 10}
+    result = await submit(hass, result, {**SHARE, "quota": quota})
+    assert result["reason"] == "reconfigure_successful"

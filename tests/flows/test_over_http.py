@@ -92,7 +92,30 @@ async def test_the_rules_can_be_changed(
     browser: TestClient[Any, Any], household: MockConfigEntry
 ) -> None:
     result = await _post(browser, OPTIONS, {"handler": household.entry_id})
-    names = [field["name"] for field in result["data_schema"]]
-    assert names == ["policy", "guests", "queue", "costs"]
-    sections = [field["type"] for field in result["data_schema"][1:]]
-    assert sections == ["expandable"] * 3
+    assert (result["type"], result["step_id"]) == ("menu", "init")
+    step = f"{OPTIONS}/{result['flow_id']}"
+    result = await _post(browser, step, {"next_step_id": "workloads"})
+    assert (result["type"], result["step_id"]) == ("menu", "workloads")
+    result = await _post(browser, step, {"next_step_id": "chat"})
+    assert {field["name"]: field.get("type") for field in result["data_schema"]} == {
+        "band": None,
+        "ttft_target_s": None,
+        "age_step_s": None,
+        "max_wait_s": None,
+        "preemptible": None,
+        "expert": "expandable",
+        "back_to_usual": None,
+    }
+
+
+async def test_a_rule_that_makes_no_sense_is_shown_with_its_error(
+    browser: TestClient[Any, Any], household: MockConfigEntry
+) -> None:
+    result = await _post(browser, OPTIONS, {"handler": household.entry_id})
+    step = f"{OPTIONS}/{result['flow_id']}"
+    await _post(browser, step, {"next_step_id": "fairness"})
+    wrong = {"policy": "equal_tokens", "background_share_percent": 95}
+    result = await _post(browser, step, wrong)
+    assert result["errors"] == {"background_share_percent": "share_too_large"}
+    result = await _post(browser, step, {**wrong, "background_share_percent": 90})
+    assert result["type"] == "create_entry"

@@ -31,7 +31,9 @@ from ..const import (
     SUBENTRY_DEVICE,
     SUBENTRY_MEMBER,
 )
-from .schemas import Fields, choice, flatten, nest, share_fields
+from .quota import quota_errors
+from .schemas import Fields, choice, flatten, nest
+from .share import SECTION_QUOTA, share_fields
 
 _SATELLITE_DOMAIN = "assist_satellite"
 
@@ -72,22 +74,26 @@ class DeviceFlow(ConfigSubentryFlow):
     ) -> SubentryFlowResult:
         """Change the share of a device."""
         household, device = self._get_entry(), self._get_reconfigure_subentry()
+        errors: dict[str, str] = {}
         if user_input is not None:
-            return self.async_update_and_abort(
-                household,
-                device,
-                data={
-                    CONF_DEVICE_ID: device.data[CONF_DEVICE_ID],
-                    **flatten(user_input),
-                },
-            )
+            share = flatten(user_input)
+            errors = quota_errors(share, SECTION_QUOTA)
+            if not errors:
+                return self.async_update_and_abort(
+                    household,
+                    device,
+                    data={CONF_DEVICE_ID: device.data[CONF_DEVICE_ID], **share},
+                )
         data = dict(device.data)
         if data[CONF_MEMBER] not in household.subentries:
             data[CONF_MEMBER] = SHARED_ID
         schema = vol.Schema(self._fields(Workload.VOICE))
         return self.async_show_form(
             step_id="reconfigure",
-            data_schema=self.add_suggested_values_to_schema(schema, nest(schema, data)),
+            data_schema=self.add_suggested_values_to_schema(
+                schema, user_input or nest(schema, data)
+            ),
+            errors=errors,
             description_placeholders={"device": device.title},
         )
 
@@ -100,17 +106,18 @@ class DeviceFlow(ConfigSubentryFlow):
     ) -> SubentryFlowResult:
         errors: dict[str, str] = {}
         if user_input is not None:
-            device_id = user_input[CONF_DEVICE_ID]
+            data = flatten(user_input)
+            device_id = data[CONF_DEVICE_ID]
             if device_id in _known(self._get_entry()):
                 return self.async_abort(reason="already_configured")
             device = dr.async_get(self.hass).async_get(device_id)
-            if device is not None:
+            errors = quota_errors(data, SECTION_QUOTA)
+            if device is None:
+                errors[CONF_DEVICE_ID] = "device_not_found"
+            elif not errors:
                 return self.async_create_entry(
-                    title=_name(device),
-                    data=flatten(user_input),
-                    unique_id=f"device:{device_id}",
+                    title=_name(device), data=data, unique_id=f"device:{device_id}"
                 )
-            errors[CONF_DEVICE_ID] = "device_not_found"
         selector = SelectSelector(
             SelectSelectorConfig(options=devices, mode=SelectSelectorMode.DROPDOWN)
         )

@@ -20,7 +20,9 @@ import voluptuous as vol
 
 from ..const import CONF_PERSON_ID, CONF_USER_IDS
 from .people import PERSON_DOMAIN, async_free_users, persons_without_share
-from .schemas import Fields, flatten, nest, share_fields
+from .quota import quota_errors
+from .schemas import Fields, flatten, nest
+from .share import SECTION_QUOTA, share_fields
 
 _CONF_PERSON = "person"
 
@@ -36,16 +38,19 @@ class MemberFlow(ConfigSubentryFlow):
         if household.state is not ConfigEntryState.LOADED:
             return self.async_abort(reason="entry_not_loaded")
         people = persons_without_share(self.hass, household)
+        errors: dict[str, str] = {}
         if user_input is not None:
             data = flatten(user_input)
             person = people.get(data.pop(_CONF_PERSON))
             if person is None:
                 return self.async_abort(reason="already_configured")
-            return self.async_create_entry(
-                title=person.name,
-                data=_member_data(person.person_id, data),
-                unique_id=person.person_id,
-            )
+            errors = quota_errors(data, SECTION_QUOTA)
+            if not errors:
+                return self.async_create_entry(
+                    title=person.name,
+                    data=_member_data(person.person_id, data),
+                    unique_id=person.person_id,
+                )
         if not people:
             return self.async_abort(reason="no_more_persons")
         fields: Fields = {
@@ -57,7 +62,11 @@ class MemberFlow(ConfigSubentryFlow):
         }
         users = await async_free_users(self.hass, household, None)
         return self.async_show_form(
-            step_id="user", data_schema=vol.Schema(fields | _fields(users))
+            step_id="user",
+            data_schema=self.add_suggested_values_to_schema(
+                vol.Schema(fields | _fields(users)), user_input
+            ),
+            errors=errors,
         )
 
     async def async_step_reconfigure(
@@ -66,19 +75,23 @@ class MemberFlow(ConfigSubentryFlow):
         """Change the share of a member."""
         household, member = self._get_entry(), self._get_reconfigure_subentry()
         person_id = member.data[CONF_PERSON_ID]
+        errors: dict[str, str] = {}
         if user_input is not None:
-            return self.async_update_and_abort(
-                household, member, data=_member_data(person_id, flatten(user_input))
-            )
+            data = _member_data(person_id, flatten(user_input))
+            errors = quota_errors(data, SECTION_QUOTA)
+            if not errors:
+                return self.async_update_and_abort(household, member, data=data)
         users = await async_free_users(self.hass, household, person_id)
         known = {user["value"] for user in users}
         extra = [user_id for user_id in member.data[CONF_USER_IDS] if user_id in known]
         schema = vol.Schema(_fields(users))
+        stored = nest(schema, {**member.data, CONF_USER_IDS: extra})
         return self.async_show_form(
             step_id="reconfigure",
             data_schema=self.add_suggested_values_to_schema(
-                schema, nest(schema, {**member.data, CONF_USER_IDS: extra})
+                schema, user_input or stored
             ),
+            errors=errors,
             description_placeholders={"member": member.title},
         )
 

@@ -1,76 +1,174 @@
 """Change the rules of the whole household."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from homeassistant.config_entries import ConfigFlowResult, OptionsFlow
+from homeassistant.config_entries import ConfigFlowResult
+from homeassistant.const import PERCENTAGE
 from homeassistant.data_entry_flow import section
+from homeassistant.helpers.selector import BooleanSelector
 import voluptuous as vol
 
-from ..admission.model import CostWeights
+from ..admission.model import PreemptionRules
 from ..admission.policies import OFFERED
 from ..const import (
+    CONF_BACKGROUND_SHARE,
+    CONF_BYPASS,
     CONF_COST_CACHED,
     CONF_COST_OUTPUT,
     CONF_COST_UNCACHED,
-    CONF_GUEST_QUOTA_TOKENS,
-    CONF_GUEST_WEIGHT,
     CONF_POLICY,
+    CONF_PREEMPTION,
+    CONF_PREEMPTION_THRESHOLD,
     CONF_QUEUE_LIMIT,
     CONF_QUEUE_LIMIT_CLASS,
-    DEFAULT_POLICY,
-    DEFAULT_QUEUE_LIMIT,
-    DEFAULT_QUEUE_LIMIT_CLASS,
+    CONF_QUOTA_REFILL,
+    CONF_WEIGHT,
+    GUEST_PREFIX,
+    MAX_BACKGROUND_SHARE,
 )
+from ..household.settings import USUAL, percent
+from .quota import quota_errors, quota_fields
 from .schemas import Fields, choice, flatten, nest, number, weight, whole_number
+from .workloads import WorkloadSteps
 
-_SECTION_GUESTS = "guests"
-_SECTION_QUEUE = "queue"
-_SECTION_COSTS = "costs"
+_SECTION_EXPERT = "expert"
 _MAX_COST = 100.0
+_MAX_CHARGE = 1_000_000.0
+
+type Check = Callable[[Mapping[str, Any]], dict[str, str]]
 
 
-class HouseholdOptionsFlow(OptionsFlow):
-    """Change policy, guests, queue and costs."""
+class HouseholdOptionsFlow(WorkloadSteps):
+    """A menu of rules; each form of it changes its own and leaves the others."""
 
     async def async_step_init(
+        self, _user_input: dict[str, Any] | None = None
+    ) -> ConfigFlowResult:
+        """Ask what is to be changed."""
+        return self.async_show_menu(
+            step_id="init",
+            menu_options=[
+                "fairness",
+                "workloads",
+                "interrupting",
+                "queue",
+                "guests",
+                "costs",
+            ],
+        )
+
+    async def async_step_fairness(
         self, user_input: dict[str, Any] | None = None
     ) -> ConfigFlowResult:
-        """Show all options, or store them."""
-        if user_input is not None:
-            return self.async_create_entry(data=flatten(user_input))
-        schema = _schema()
-        return self.async_show_form(
-            step_id="init",
-            data_schema=self.add_suggested_values_to_schema(
-                schema, nest(schema, self.config_entry.options)
+        """Change policy and reserved share."""
+        fields: Fields = {
+            vol.Required(CONF_POLICY, default=USUAL.policy): choice(
+                OFFERED, CONF_POLICY
             ),
+            vol.Required(
+                CONF_BACKGROUND_SHARE, default=percent(USUAL.background_share)
+            ): number(0.0, 100.0, 1.0, PERCENTAGE),
+        }
+        return self._ask_rules("fairness", fields, user_input, _fairness_errors)
+
+    async def async_step_interrupting(
+        self, user_input: dict[str, Any] | None = None
+    ) -> ConfigFlowResult:
+        """Change whether and when answers are interrupted."""
+        expert: Fields = {
+            vol.Required(
+                CONF_PREEMPTION_THRESHOLD, default=PreemptionRules().threshold
+            ): number(0.0, _MAX_CHARGE, 1.0)
+        }
+        fields: Fields = {
+            vol.Required(CONF_PREEMPTION, default=True): BooleanSelector(),
+            vol.Required(_SECTION_EXPERT): section(
+                vol.Schema(expert), {"collapsed": True}
+            ),
+        }
+        return self._ask_rules("interrupting", fields, user_input)
+
+    async def async_step_queue(
+        self, user_input: dict[str, Any] | None = None
+    ) -> ConfigFlowResult:
+        """Change how much may wait, and who may overtake."""
+        limits = USUAL.limits
+        fields: Fields = {
+            vol.Required(CONF_QUEUE_LIMIT, default=limits.queued): whole_number(1),
+            vol.Required(
+                CONF_QUEUE_LIMIT_CLASS, default=limits.queued_per_class
+            ): whole_number(1),
+            vol.Required(CONF_BYPASS, default=USUAL.bypass): number(
+                0.0, _MAX_CHARGE, 1.0
+            ),
+        }
+        return self._ask_rules("queue", fields, user_input)
+
+    async def async_step_guests(
+        self, user_input: dict[str, Any] | None = None
+    ) -> ConfigFlowResult:
+        """Change the share of guests."""
+        fields: Fields = {
+            vol.Required(f"{GUEST_PREFIX}{CONF_WEIGHT}", default=1.0): weight(),
+            **quota_fields(GUEST_PREFIX),
+        }
+        return self._ask_rules("guests", fields, user_input, _guest_errors)
+
+    async def async_step_costs(
+        self, user_input: dict[str, Any] | None = None
+    ) -> ConfigFlowResult:
+        """Change what tokens count for."""
+        cost, costs = number(0.0, _MAX_COST, 0.05), USUAL.costs
+        fields: Fields = {
+            vol.Required(CONF_COST_UNCACHED, default=costs.uncached_prompt): cost,
+            vol.Required(CONF_COST_CACHED, default=costs.cached_prompt): cost,
+            vol.Required(CONF_COST_OUTPUT, default=costs.output): cost,
+        }
+        return self._ask_rules("costs", fields, user_input)
+
+    def _ask_rules(
+        self,
+        step_id: str,
+        fields: Fields,
+        user_input: dict[str, Any] | None,
+        check: Check = lambda _: {},
+    ) -> ConfigFlowResult:
+        """Show some of the options, or store them beside the others."""
+        schema = vol.Schema(fields)
+        options = self.config_entry.options
+        errors: dict[str, str] = {}
+        if user_input is not None:
+            data = flatten(user_input)
+            errors = check(data)
+            if not errors:
+                # What was left empty is no longer there.
+                others = options.keys() - flatten(_keys(schema))
+                return self.async_create_entry(
+                    data={key: options[key] for key in others} | data
+                )
+        return self.async_show_form(
+            step_id=step_id,
+            data_schema=self.add_suggested_values_to_schema(
+                schema, user_input or nest(schema, options)
+            ),
+            errors=errors,
         )
 
 
-def _schema() -> vol.Schema:
-    cost = number(0.0, _MAX_COST, 0.05)
-    usual = CostWeights()
-    guests: Fields = {
-        vol.Required(CONF_GUEST_WEIGHT, default=1.0): weight(),
-        vol.Optional(CONF_GUEST_QUOTA_TOKENS): whole_number(1),
+def _keys(schema: vol.Schema) -> dict[str, Any]:
+    return {
+        marker.schema: _keys(field.schema) if isinstance(field, section) else None
+        for marker, field in schema.schema.items()
     }
-    queue: Fields = {
-        vol.Required(CONF_QUEUE_LIMIT, default=DEFAULT_QUEUE_LIMIT): whole_number(1),
-        vol.Required(
-            CONF_QUEUE_LIMIT_CLASS, default=DEFAULT_QUEUE_LIMIT_CLASS
-        ): whole_number(1),
-    }
-    costs: Fields = {
-        vol.Required(CONF_COST_UNCACHED, default=usual.uncached_prompt): cost,
-        vol.Required(CONF_COST_CACHED, default=usual.cached_prompt): cost,
-        vol.Required(CONF_COST_OUTPUT, default=usual.output): cost,
-    }
-    fields: Fields = {
-        vol.Required(CONF_POLICY, default=DEFAULT_POLICY): choice(OFFERED, CONF_POLICY),
-        vol.Required(_SECTION_GUESTS): section(
-            vol.Schema(guests), {"collapsed": False}
-        ),
-        vol.Required(_SECTION_QUEUE): section(vol.Schema(queue), {"collapsed": True}),
-        vol.Required(_SECTION_COSTS): section(vol.Schema(costs), {"collapsed": True}),
-    }
-    return vol.Schema(fields)
+
+
+def _fairness_errors(data: Mapping[str, Any]) -> dict[str, str]:
+    errors: dict[str, str] = {}
+    if data[CONF_BACKGROUND_SHARE] > MAX_BACKGROUND_SHARE:
+        errors[CONF_BACKGROUND_SHARE] = "share_too_large"
+    return errors
+
+
+def _guest_errors(data: Mapping[str, Any]) -> dict[str, str]:
+    return quota_errors(data, f"{GUEST_PREFIX}{CONF_QUOTA_REFILL}", GUEST_PREFIX)

@@ -14,20 +14,7 @@ from homeassistant.helpers.selector import (
 )
 import voluptuous as vol
 
-from ..admission.model import QuotaWindow
-from ..const import (
-    CONF_CONTEXT_TOKENS,
-    CONF_IN_FLIGHT,
-    CONF_OUTPUT_TOKENS,
-    CONF_QUOTA_TOKENS,
-    CONF_QUOTA_WINDOW,
-    CONF_WEIGHT,
-)
-
 type Fields = dict[vol.Marker, Any]
-
-SECTION_QUOTA = "quota"
-SECTION_LIMITS = "limits"
 
 MAX_WEIGHT = 100.0
 _MIN_WEIGHT = 0.1
@@ -52,13 +39,16 @@ def whole_number(minimum: int) -> NumberSelector:
     )
 
 
-def number(minimum: float, maximum: float, step: float) -> NumberSelector:
+def number(
+    minimum: float, maximum: float, step: float, unit: str | None = None
+) -> NumberSelector:
     """Return a box for a number."""
-    return NumberSelector(
-        NumberSelectorConfig(
-            min=minimum, max=maximum, step=step, mode=NumberSelectorMode.BOX
-        )
+    config = NumberSelectorConfig(
+        min=minimum, max=maximum, step=step, mode=NumberSelectorMode.BOX
     )
+    if unit is not None:
+        config["unit_of_measurement"] = unit
+    return NumberSelector(config)
 
 
 def weight() -> NumberSelector:
@@ -75,26 +65,6 @@ def choice(options: Iterable[str], translation_key: str) -> SelectSelector:
             mode=SelectSelectorMode.DROPDOWN,
         )
     )
-
-
-def share_fields() -> Fields:
-    """Return weight, quota and limits: what a member and a device have in common."""
-    quota: Fields = {
-        vol.Optional(CONF_QUOTA_TOKENS): whole_number(1),
-        vol.Required(CONF_QUOTA_WINDOW, default=QuotaWindow.DAY.value): choice(
-            QuotaWindow, CONF_QUOTA_WINDOW
-        ),
-    }
-    limits: Fields = {
-        vol.Optional(CONF_CONTEXT_TOKENS): whole_number(1),
-        vol.Optional(CONF_OUTPUT_TOKENS): whole_number(1),
-        vol.Optional(CONF_IN_FLIGHT): whole_number(1),
-    }
-    return {
-        vol.Required(CONF_WEIGHT, default=1.0): weight(),
-        vol.Required(SECTION_QUOTA): section(vol.Schema(quota), {"collapsed": False}),
-        vol.Required(SECTION_LIMITS): section(vol.Schema(limits), {"collapsed": True}),
-    }
 
 
 def flatten(user_input: Mapping[str, Any]) -> dict[str, Any]:

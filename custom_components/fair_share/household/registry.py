@@ -7,18 +7,18 @@ from homeassistant.config_entries import ConfigEntry
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers import device_registry as dr
 
-from ..admission.model import Caps, NodeSpec, QuotaSpec, RequestClass, Workload
+from ..admission.model import Caps, NodeSpec, RequestClass, Workload
 from ..const import (
-    CONF_GUEST_QUOTA_TOKENS,
-    CONF_GUEST_WEIGHT,
     DOMAIN,
     GUEST_ID,
+    GUEST_PREFIX,
     SHARED_ID,
     SUBENTRY_DEVICE,
     SUBENTRY_MEMBER,
 )
 from .asker import Asker, IdentityRule
-from .subentries import DeviceConfig, MemberConfig
+from .stored import Stored
+from .subentries import DeviceConfig, MemberConfig, quota_of, weight_of
 
 BUILT_IN_IDS = (GUEST_ID, SHARED_ID)
 
@@ -158,11 +158,11 @@ def device_identifier(entry_id: str, node_id: str) -> str:
 
 
 def _built_ins(entry: ConfigEntry) -> tuple[NodeSpec, NodeSpec]:
-    tokens = entry.options.get(CONF_GUEST_QUOTA_TOKENS)
+    stored = Stored(entry.options, "options")
     guest = NodeSpec(
         GUEST_ID,
-        weight=float(entry.options.get(CONF_GUEST_WEIGHT, 1.0)),
-        quota=None if tokens is None else QuotaSpec(int(tokens)),
+        weight=weight_of(stored, GUEST_PREFIX),
+        quota=quota_of(stored, GUEST_PREFIX),
     )
     return guest, NodeSpec(SHARED_ID)
 

@@ -6,27 +6,10 @@ from contextlib import AbstractAsyncContextManager
 from homeassistant.config_entries import ConfigEntry
 from homeassistant.core import HomeAssistant
 
-from ..admission.model import (
-    ROOT_ID,
-    CostWeights,
-    Limits,
-    RequestRecord,
-    Settings,
-)
+from ..admission.model import ROOT_ID, RequestRecord, Settings
 from ..admission.queue import AdmissionQueue
 from ..admission.scheduler import Scheduler
 from ..admission.status import NodeStatus, QueueStatus
-from ..const import (
-    CONF_COST_CACHED,
-    CONF_COST_OUTPUT,
-    CONF_COST_UNCACHED,
-    CONF_POLICY,
-    CONF_QUEUE_LIMIT,
-    CONF_QUEUE_LIMIT_CLASS,
-    DEFAULT_POLICY,
-    DEFAULT_QUEUE_LIMIT,
-    DEFAULT_QUEUE_LIMIT_CLASS,
-)
 from ..engines.base import Delta, GenerationRequest
 from .clock import HouseholdClock
 from .generation import Ask, Generator
@@ -34,6 +17,7 @@ from .identity import IdentityResolver
 from .ledger import Ledger
 from .registry import Registry
 from .servers import ServerPool
+from .settings import settings_from
 from .updates import UpdateHub
 
 type FairShareConfigEntry = ConfigEntry[Household]
@@ -46,12 +30,13 @@ class Household:
         """Build everything from the entry; nothing runs yet."""
         self.hass = hass
         self.entry = entry
+        self.settings: Settings = settings_from(entry.options)
         self.registry = Registry(hass, entry)
         self.identity = IdentityResolver(hass, self.registry)
         self.ledger = Ledger(hass, entry.entry_id)
         self.updates = UpdateHub(hass)
         clock = HouseholdClock()
-        scheduler = Scheduler(clock.wall())
+        scheduler = Scheduler(clock.wall(), settings=self.settings)
         self.queue = AdmissionQueue(
             scheduler, clock, on_change=self._touch, on_record=self._note_record
         )
@@ -64,7 +49,6 @@ class Household:
         Raises ``HomeAssistantError`` if the accounts are there but can't be read.
         """
         state = await self.ledger.async_load()
-        self._configure_queue()
         for node in self.registry.nodes():
             self.queue.put_node(node)
         if state is not None:
@@ -82,7 +66,8 @@ class Household:
     async def async_apply(self) -> None:
         """Apply changed options and subentries without disturbing what runs."""
         change = self.registry.apply(self.entry)
-        self._configure_queue()
+        self.settings = settings_from(self.entry.options)
+        self.queue.configure(self.settings)
         for node in (*change.added, *change.changed):
             self.queue.put_node(node)
         for node_id in change.removed:
@@ -118,24 +103,6 @@ class Household:
     def records(self) -> tuple[RequestRecord, ...]:
         """Return the accounts of the latest requests, oldest first."""
         return tuple(self.queue.history)
-
-    def _configure_queue(self) -> None:
-        options = self.entry.options
-        defaults = CostWeights()
-        self.queue.configure(
-            Settings(
-                costs=CostWeights(
-                    options.get(CONF_COST_UNCACHED, defaults.uncached_prompt),
-                    options.get(CONF_COST_CACHED, defaults.cached_prompt),
-                    options.get(CONF_COST_OUTPUT, defaults.output),
-                ),
-                limits=Limits(
-                    options.get(CONF_QUEUE_LIMIT, DEFAULT_QUEUE_LIMIT),
-                    options.get(CONF_QUEUE_LIMIT_CLASS, DEFAULT_QUEUE_LIMIT_CLASS),
-                ),
-                policy=options.get(CONF_POLICY, DEFAULT_POLICY),
-            )
-        )
 
     def _touch(self, node_ids: Iterable[str]) -> None:
         self.updates.touch(*node_ids)

@@ -2,25 +2,40 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 from homeassistant.config_entries import ConfigSubentry
 from homeassistant.const import CONF_DEVICE_ID
 
-from ..admission.model import ROOT_ID, Caps, NodeSpec, QuotaSpec, QuotaWindow, Workload
+from ..admission.model import (
+    ROOT_ID,
+    Caps,
+    NodeSpec,
+    QuotaEnd,
+    QuotaSpec,
+    QuotaWindow,
+    Workload,
+)
 from ..const import (
     CONF_CONTEXT_TOKENS,
     CONF_IN_FLIGHT,
     CONF_MEMBER,
     CONF_OUTPUT_TOKENS,
     CONF_PERSON_ID,
+    CONF_QUEUED,
+    CONF_QUOTA_END,
+    CONF_QUOTA_REFILL,
     CONF_QUOTA_TOKENS,
     CONF_QUOTA_WINDOW,
     CONF_USER_IDS,
     CONF_WEIGHT,
     CONF_WORKLOAD,
+    QUOTA_STEADY,
     SHARED_ID,
 )
+from .stored import Stored
+
+QUOTA_WINDOWS = (*QuotaWindow, QUOTA_STEADY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,36 +94,50 @@ class DeviceConfig:
             name=subentry.title,
             device_id=subentry.data[CONF_DEVICE_ID],
             member_id=member_id,
-            workload=Workload(subentry.data.get(CONF_WORKLOAD, Workload.VOICE)),
+            workload=Workload(
+                _stored(subentry).one_of(CONF_WORKLOAD, Workload, Workload.VOICE)
+            ),
             spec=_spec(subentry, member_id),
         )
 
 
-def quota_of(data: Mapping[str, Any]) -> QuotaSpec | None:
-    """Return the quota set in the data of a subentry, ``None`` without one."""
-    if (tokens := data.get(CONF_QUOTA_TOKENS)) is None:
+def weight_of(stored: Stored, prefix: str = "") -> float:
+    """Return the weight that is stored under a key with this prefix."""
+    return stored.above_zero(f"{prefix}{CONF_WEIGHT}", 1.0)
+
+
+def quota_of(stored: Stored, prefix: str = "") -> QuotaSpec | None:
+    """Return the quota that is stored under keys with this prefix, ``None`` if none.
+
+    Without an amount to refill by the hour a steady quota is one by the day.
+    """
+    tokens = stored.whole(f"{prefix}{CONF_QUOTA_TOKENS}", None)
+    window = stored.one_of(f"{prefix}{CONF_QUOTA_WINDOW}", QUOTA_WINDOWS, "day")
+    refill = stored.whole(f"{prefix}{CONF_QUOTA_REFILL}", None, least=1)
+    at_end = stored.one_of(f"{prefix}{CONF_QUOTA_END}", QuotaEnd, QuotaEnd.STOP)
+    if tokens is None:
         return None
-    return QuotaSpec(
-        int(tokens), QuotaWindow(data.get(CONF_QUOTA_WINDOW, QuotaWindow.DAY))
-    )
+    if window != QUOTA_STEADY:
+        return QuotaSpec(tokens, QuotaWindow(window), QuotaEnd(at_end))
+    per_s = None if refill is None else refill / 3600
+    return QuotaSpec(tokens, at_end=QuotaEnd(at_end), refill_per_s=per_s)
 
 
 def _spec(subentry: ConfigSubentry, parent_id: str) -> NodeSpec:
-    data = subentry.data
+    stored = _stored(subentry)
     return NodeSpec(
         node_id=subentry.subentry_id,
         parent_id=parent_id,
-        weight=float(data.get(CONF_WEIGHT, 1.0)),
-        quota=quota_of(data),
+        weight=weight_of(stored),
+        quota=quota_of(stored),
         caps=Caps(
-            context_tokens=_count(data, CONF_CONTEXT_TOKENS),
-            output_tokens=_count(data, CONF_OUTPUT_TOKENS),
-            in_flight=_count(data, CONF_IN_FLIGHT),
+            context_tokens=stored.whole(CONF_CONTEXT_TOKENS, None, least=1),
+            output_tokens=stored.whole(CONF_OUTPUT_TOKENS, None, least=1),
+            in_flight=stored.whole(CONF_IN_FLIGHT, None, least=1),
+            queued=stored.whole(CONF_QUEUED, None, least=1),
         ),
     )
 
 
-def _count(data: Mapping[str, Any], key: str) -> int | None:
-    # Number selectors hand over floats.
-    value = data.get(key)
-    return None if value is None else int(value)
+def _stored(subentry: ConfigSubentry) -> Stored:
+    return Stored(subentry.data, f"settings of {subentry.title}")
