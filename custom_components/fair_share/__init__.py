@@ -7,6 +7,7 @@ from homeassistant.helpers import config_validation as cv
 from homeassistant.helpers.typing import ConfigType
 
 from .const import DOMAIN
+from .household.activity_log import async_remove_log
 from .household.ledger import Ledger
 from .household.runtime import FairShareConfigEntry, Household
 from .services import async_setup_services
@@ -40,8 +41,9 @@ async def async_unload_entry(hass: HomeAssistant, entry: FairShareConfigEntry) -
 
 
 async def async_remove_entry(hass: HomeAssistant, entry: ConfigEntry) -> None:
-    """Forget the accounts of a household that was deleted."""
+    """Forget the accounts of a household that was deleted, and what it did."""
     await Ledger(hass, entry.entry_id).async_remove()
+    await async_remove_log(hass)
 
 
 async def _async_apply_changes(

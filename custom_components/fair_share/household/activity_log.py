@@ -111,11 +111,12 @@ class ActivityLog:
 
     async def async_stop(self) -> None:
         """Write what was noted; what still runs is written as it ends."""
-        self._stopped = self._at_once = True
+        self._at_once = True
         for unsub in self._unsubs:
             unsub()
         self._unsubs.clear()
         await self.async_flush()
+        self._stopped = True
 
     async def _async_timer(self, _now: datetime) -> None:
         self._unsub_timer = None

@@ -5,12 +5,16 @@ from contextlib import AbstractAsyncContextManager
 
 from homeassistant.config_entries import ConfigEntry
 from homeassistant.core import HomeAssistant
+from homeassistant.util.json import JsonObjectType
 
 from ..admission.model import ROOT_ID, RequestRecord, Settings
 from ..admission.queue import AdmissionQueue
 from ..admission.scheduler import Scheduler
 from ..admission.status import NodeStatus, QueueStatus
+from ..const import CONF_ACTIVITY_LOG
 from ..engines.base import Delta, GenerationRequest
+from .activity_lines import household_line
+from .activity_log import ActivityLog
 from .clock import HouseholdClock
 from .generation import Ask, Generator
 from .identity import IdentityResolver
@@ -37,8 +41,13 @@ class Household:
         self.updates = UpdateHub(hass)
         clock = HouseholdClock()
         scheduler = Scheduler(clock.wall(), settings=self.settings)
+        self.activity = ActivityLog(hass, entry.entry_id, self._describe)
         self.queue = AdmissionQueue(
-            scheduler, clock, on_change=self._touch, on_record=self._note_record
+            scheduler,
+            clock,
+            on_change=self._touch,
+            on_record=self._note_record,
+            on_ending=self.activity.note,
         )
         self.servers = ServerPool(hass, entry, self.queue, self._touch_server)
         self._generator = Generator(self.queue, self.servers, self.registry)
@@ -54,6 +63,7 @@ class Household:
         if state is not None:
             self.queue.restore_state(state)
         self.ledger.start(self.queue.export_state)
+        self.activity.start(enabled=self._logs_activity)
         self.entry.async_on_unload(self.identity.async_listen())
         await self.servers.async_start()
 
@@ -62,6 +72,7 @@ class Household:
         self.servers.stop()
         self.queue.close()
         await self.ledger.async_stop()
+        await self.activity.async_stop()
 
     async def async_apply(self) -> None:
         """Apply changed options and subentries without disturbing what runs."""
@@ -73,6 +84,7 @@ class Household:
         for node_id in change.removed:
             self.queue.remove_node(node_id)
         self.servers.apply()
+        self.activity.follow(enabled=self._logs_activity)
         self._touch((ROOT_ID, *(node.node_id for node in change.changed)))
 
     def generate(self, ask: Ask) -> AbstractAsyncContextManager[AsyncIterator[Delta]]:
@@ -103,6 +115,15 @@ class Household:
     def records(self) -> tuple[RequestRecord, ...]:
         """Return the accounts of the latest requests, oldest first."""
         return tuple(self.queue.history)
+
+    @property
+    def _logs_activity(self) -> bool:
+        return self.entry.options.get(CONF_ACTIVITY_LOG) is True
+
+    def _describe(self) -> JsonObjectType:
+        return household_line(
+            self.settings, self.registry.nodes(), self.servers.capacities()
+        )
 
     def _touch(self, node_ids: Iterable[str]) -> None:
         self.updates.touch(*node_ids)

@@ -254,6 +254,11 @@ class ServerPool:
             if server.state is ServerState.READY
         ]
 
+    def capacities(self) -> list[ServerCapacity]:
+        """Return what each server can hold that was ever seen."""
+        found = (server.capacity() for server in self._watched.values())
+        return [capacity for capacity in found if capacity is not None]
+
     def drain(self, server_id: str) -> None:
         """Start nothing on one slot until the server is done with what was left."""
         server = self._watched.get(server_id)
