@@ -40,6 +40,7 @@ USUAL: dict[str, dict[str, Any]] = {
         "cost_cached_prompt": 0.1,
         "cost_output": 2.0,
     },
+    "recording": {"activity_log": False},
 }
 USUAL_CHAT = {
     "band": "soon",
@@ -63,6 +64,7 @@ async def test_the_rules_are_a_menu(
         "queue",
         "guests",
         "costs",
+        "recording",
     ]
     result = await open_rules(hass, household, "workloads")
     assert result["menu_options"] == [
@@ -132,6 +134,7 @@ async def test_usual_rules_that_are_submitted_change_nothing(
             {"cost_uncached_prompt": 2, "cost_cached_prompt": 1, "cost_output": 4},
             {"cost_uncached_prompt": 2.0, "cost_cached_prompt": 1.0, "cost_output": 4},
         ),
+        ("recording", {"activity_log": True}, {"activity_log": True}),
     ],
 )
 async def test_changed_rules_are_stored_flat_beside_all_others_and_shown_again(

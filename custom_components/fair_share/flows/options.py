@@ -12,6 +12,7 @@ import voluptuous as vol
 from ..admission.model import PreemptionRules
 from ..admission.policies import OFFERED
 from ..const import (
+    CONF_ACTIVITY_LOG,
     CONF_BACKGROUND_SHARE,
     CONF_BYPASS,
     CONF_COST_CACHED,
@@ -55,6 +56,7 @@ class HouseholdOptionsFlow(WorkloadSteps):
                 "queue",
                 "guests",
                 "costs",
+                "recording",
             ],
         )
 
@@ -126,6 +128,15 @@ class HouseholdOptionsFlow(WorkloadSteps):
             vol.Required(CONF_COST_OUTPUT, default=costs.output): cost,
         }
         return self._ask_rules("costs", fields, user_input)
+
+    async def async_step_recording(
+        self, user_input: dict[str, Any] | None = None
+    ) -> ConfigFlowResult:
+        """Change whether the queue's activity is written down."""
+        fields: Fields = {
+            vol.Required(CONF_ACTIVITY_LOG, default=False): BooleanSelector()
+        }
+        return self._ask_rules("recording", fields, user_input)
 
     def _ask_rules(
         self,
