@@ -85,6 +85,10 @@ class Accounts:
         """Refund what was paid for but not delivered."""
         entry.prompt = TokenCount(entry.counted.uncached, entry.counted.cached)
         entry.prepaid_output = 0
+        entry.reread = TokenCount(
+            entry.reread.uncached + entry.recomputed.uncached,
+            entry.reread.cached + entry.recomputed.cached,
+        )
         entry.recomputed = TokenCount()
         self._book(entry)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .model import (
@@ -28,7 +29,11 @@ class Entry:
     ``path`` are the accounts it is charged to, from the root down, fixed when it
     first starts. ``booked`` is the charge booked so far, ``counted`` the tokens;
     ``recomputed`` are the prompt tokens that were read once more after an
-    interruption, which are not charged to it. ``urgent`` marks a start that urgency,
+    interruption, which are not charged to it; ``reread`` those of all runs before the
+    latest. ``shielded`` marks an answer that can't be interrupted as things are, with
+    ``makes_room_for`` it is being interrupted for another, and ``caused`` counts what
+    was interrupted for it; ``losses`` counts servers that were lost under it.
+    ``urgent`` marks a start that urgency,
     not the policy, decided. ``run_output`` is the output since the latest start,
     ``paid_off`` what the start paid off of what background work was owed.
     """
@@ -37,6 +42,7 @@ class Entry:
         "aged_by",
         "arrived_s",
         "booked",
+        "caused",
         "checked_output",
         "costs",
         "counted",
@@ -46,6 +52,8 @@ class Entry:
         "last_output_s",
         "leaf",
         "longest_pause_s",
+        "losses",
+        "makes_room_for",
         "output_bound",
         "paid_off",
         "path",
@@ -57,9 +65,11 @@ class Entry:
         "prompt",
         "recomputed",
         "request",
+        "reread",
         "run_output",
         "sequence",
         "server",
+        "shielded",
         "started_s",
         "unreachable_since_s",
         "urgent",
@@ -99,7 +109,12 @@ class Entry:
         self.run_output = 0
         self.aged_by = 0
         self.preempting = False
+        self.shielded = False
+        self.makes_room_for: Entry | None = None
         self.preemptions = 0
+        self.losses = 0
+        self.caused = 0
+        self.reread = TokenCount()
         self.paused_at_s: float | None = None
         self.paused_s = 0.0
         self.longest_pause_s = 0.0
@@ -107,7 +122,7 @@ class Entry:
     @property
     def resumed(self) -> bool:
         """Whether it was interrupted before and goes on, or will."""
-        return self.preemptions > 0
+        return self.preemptions + self.losses > 0
 
     def start(
         self,
@@ -141,13 +156,27 @@ class Entry:
         )
         return self.dispatch
 
-    def pause(self, now: float) -> None:
-        """Go back to waiting after an interruption."""
+    def pause(self, now: float, *, lost: bool) -> None:
+        """Go back to waiting after an interruption, or after its server was lost.
+
+        The server where it ran has its prefix.
+        """
+        assert self.server is not None  # noqa: S101 - only asked of running requests
+        self.request = replace(
+            self.request, preferred_server=self.server.capacity.server_id
+        )
+        if lost:
+            self.losses += 1
+        else:
+            self.preemptions += 1
+            if self.makes_room_for is not None:
+                self.makes_room_for.caused += 1
         self.dispatch = None
         self.server = None
-        self.preempting = False
-        self.preemptions += 1
-        self.paused_at_s = now
+        self.preempting = self.shielded = False
+        self.makes_room_for = None
+        if self.paused_at_s is None:
+            self.paused_at_s = now
 
     def note_output(self, tokens: int, now: float) -> None:
         """Note that output came, which ends a pause."""
@@ -275,4 +304,6 @@ class Entry:
             preemptions=self.preemptions,
             paused_s=self.paused_s,
             longest_pause_s=self.longest_pause_s,
+            caused=self.caused,
+            recomputed=self.reread,
         )

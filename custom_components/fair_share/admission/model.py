@@ -343,10 +343,11 @@ class Preemption:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """A waiting request is refused after all."""
+    """A waiting request is refused after all; with its account if it had run before."""
 
     request_id: str
     error: Rejected
+    record: RequestRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,7 +365,10 @@ class RequestRecord:
     """The account of one request after it ended.
 
     ``ttft_s`` counts from arrival to the first output token, ``None`` when there
-    was none. ``rule`` is ``None`` when the request never started.
+    was none. ``rule`` is ``None`` when the request never started. ``preemptions``
+    counts how often it was interrupted for others, ``caused`` how often others were
+    for it; ``recomputed`` is what had to be read once more to go on, not part of
+    ``tokens``.
     """
 
     request_id: str
@@ -382,6 +386,8 @@ class RequestRecord:
     preemptions: int = 0
     paused_s: float = 0.0
     longest_pause_s: float = 0.0
+    caused: int = 0
+    recomputed: TokenCount = TokenCount()
 
 
 @dataclass(frozen=True, slots=True)

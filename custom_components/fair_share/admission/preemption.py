@@ -48,6 +48,7 @@ def _may_be_interrupted(victim: Entry, rules: PreemptionRules, now: float) -> bo
         victim.request.preemptible
         and victim.leaf.profile.preemptible
         and not victim.preempting
+        and not victim.shielded
         and victim.run_output >= rules.min_run_tokens
         and victim.expected_left() > rules.nearly_done_tokens
         and victim.preemptions < rules.most_per_request

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from datetime import datetime
+from math import inf
 from typing import Protocol
 
 from .model import (
@@ -37,6 +38,10 @@ _LONGEST_SLEEP_S = 60.0
 
 _HISTORY_LENGTH = 256
 
+_LOOK_EVERY_S = 0.1
+"""While somebody waits, running answers are looked at so often: one may have become
+old enough, or its owner far enough ahead, to be interrupted."""
+
 
 class Clock(Protocol):
     """The time: monotonic seconds, and the household's aware local time."""
@@ -59,6 +64,7 @@ class Grant:
         """Hold what the scheduler decided."""
         self._queue = queue
         self._path = path
+        self._interrupt: Callable[[], None] | None = None
         self.dispatch = dispatch
         self.finished = False
 
@@ -72,11 +78,50 @@ class Grant:
 
     def output(self, tokens: int) -> Verdict:
         """Report further output tokens; the answer says whether to go on."""
-        verdict = self._queue.scheduler.output(
-            self.dispatch.request_id, tokens, self._queue.clock.monotonic()
-        )
+        now = self._queue.clock.monotonic()
+        verdict = self._queue.scheduler.output(self.dispatch.request_id, tokens, now)
         self._queue.on_change(self._path)
+        self._queue.look(now)
         return Verdict.STOP_CLOSED if self._queue.closed else verdict
+
+    def listen(self, interrupt: Callable[[], None]) -> None:
+        """Have ``interrupt`` called whenever somebody else needs the slot.
+
+        It has to return at once; the holder then leaves the server and calls
+        ``pause``, or finishes. Without this an answer is never interrupted.
+        """
+        self._interrupt = interrupt
+
+    def shield(self, *, shielded: bool) -> None:
+        """Say whether the answer can't be interrupted as things are.
+
+        Somebody else is interrupted in its place, if it was its turn.
+        """
+        self._queue.scheduler.shield(self.dispatch.request_id, shielded=shielded)
+        self._queue.decide()
+
+    async def pause(self, *, lost: bool = False) -> None:
+        """Give the slot up and wait at the front of the class for the next turn.
+
+        Only once the server has been left. ``lost`` tells that this server failed, and
+        that nobody asked for the slot. Raises ``Rejected`` when the request is refused
+        meanwhile.
+        """
+        queue, request_id = self._queue, self.dispatch.request_id
+        if queue.closed:
+            raise Rejected(RejectReason.CLOSED)
+        turn = queue.new_turn(request_id)
+        queue.scheduler.preempted(request_id, queue.clock.monotonic(), lost=lost)
+        queue.on_change(self._path)
+        queue.decide()
+        self.dispatch = await turn
+
+    def interrupt(self) -> bool:
+        """Ask the holder to leave; return whether it listens."""
+        if self._interrupt is None:
+            return False
+        self._interrupt()
+        return True
 
     def settle(self, tokens: TokenCount, *, estimated: bool) -> None:
         """Correct the account to the server's own final count."""
@@ -113,6 +158,9 @@ class AdmissionQueue:
         self._on_record = on_record
         self._on_ending = on_ending or (lambda _: None)
         self._turns: dict[str, asyncio.Future[Dispatch]] = {}
+        self._grants: dict[str, Grant] = {}
+        self._refused: dict[str, RequestRecord] = {}
+        self._look_at_s = inf
         self._timer: asyncio.TimerHandle | None = None
         self.closed = False
         self.history: deque[RequestRecord] = deque(maxlen=_HISTORY_LENGTH)
@@ -136,16 +184,14 @@ class AdmissionQueue:
             self.on_change(path)
             self._on_ending(Ending(request, path, 0.0, refusal=err.reason))
             raise
-        turn: asyncio.Future[Dispatch] = asyncio.get_running_loop().create_future()
-        self._turns[request_id] = turn
+        turn = self.new_turn(request_id)
         self.on_change(path)
         grant: Grant | None = None
         outcome = Outcome.CANCELLED
-        record: RequestRecord | None = None
         refusal: RejectReason | None = None
         try:
             self.decide()
-            grant = Grant(self, await turn, path)
+            grant = self._grants[request_id] = Grant(self, await turn, path)
             yield grant
         except asyncio.CancelledError, GeneratorExit:
             raise
@@ -156,9 +202,11 @@ class AdmissionQueue:
             outcome = Outcome.FAILED
             raise
         finally:
-            del self._turns[request_id]
+            turn = self._turns.pop(request_id)
+            self._grants.pop(request_id, None)
             if turn.done() and not turn.cancelled():
                 turn.exception()  # a refusal that nobody waits for is no news
+            record = self._refused.pop(request_id, None)
             if self.scheduler.knows(request_id):
                 whole = grant is not None and grant.finished
                 record = self._release(
@@ -171,18 +219,36 @@ class AdmissionQueue:
 
     def decide(self) -> None:
         """Let the scheduler decide and pass its decisions on."""
-        decisions = self.scheduler.decide(self.clock.monotonic(), self.clock.wall())
+        now = self.clock.monotonic()
+        decisions = self.scheduler.decide(now, self.clock.wall())
+        self._look_at_s = now + _LOOK_EVERY_S if self.scheduler.may_interrupt() else inf
         for dispatch in decisions.dispatches:
             turn = self._turns[dispatch.request_id]
             if not turn.done():
                 turn.set_result(dispatch)
         for rejection in decisions.rejections:
+            if rejection.record is not None:
+                self._refused[rejection.request_id] = rejection.record
+                self._file(rejection.record)
             turn = self._turns[rejection.request_id]
             if not turn.done():
                 turn.set_exception(rejection.error)
         if decisions.reset_nodes:
             self.on_change(decisions.reset_nodes)
         self._arm_timer()
+        for preemption in decisions.preemptions:
+            self._ask_to_leave(preemption.request_id)
+
+    def look(self, now: float) -> None:
+        """Decide if it is time to look at the running answers again."""
+        if now >= self._look_at_s:
+            self.decide()
+
+    def new_turn(self, request_id: str) -> asyncio.Future[Dispatch]:
+        """Return what a request waits for, to be set when its turn comes."""
+        turn: asyncio.Future[Dispatch] = asyncio.get_running_loop().create_future()
+        self._turns[request_id] = turn
+        return turn
 
     def put_node(self, spec: NodeSpec) -> None:
         """Add or change a member or source. Raises ``KeyError``: parent unknown."""
@@ -259,11 +325,20 @@ class AdmissionQueue:
         """Take accounts over from before a restart."""
         self.scheduler.restore_state(state)
 
+    def _ask_to_leave(self, request_id: str) -> None:
+        grant = self._grants.get(request_id)
+        if grant is None or not grant.interrupt():
+            self.scheduler.shield(request_id, shielded=True)
+            self.decide()
+
     def _release(self, request_id: str, outcome: Outcome) -> RequestRecord:
         record = self.scheduler.release(request_id, outcome, self.clock.monotonic())
+        self._file(record)
+        return record
+
+    def _file(self, record: RequestRecord) -> None:
         self.history.append(record)
         self._on_record(record)
-        return record
 
     def _arm_timer(self) -> None:
         """Decide again when patience or a quota window ends."""

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from .board import Board
 from .entry import Entry
-from .model import Limits, QuotaEnd, Rejected, Rejection, RejectReason
+from .model import Limits, QuotaEnd, Rejected, RejectReason
 from .servers import Server
 from .tree import Leaf, Node
 
@@ -69,11 +69,11 @@ class Refuser:
     def __init__(self, board: Board) -> None:
         """Refuse requests of ``board``."""
         self._board = board
-        self._rejections: list[Rejection] = []
+        self._refused: list[tuple[Entry, Rejected]] = []
 
-    def take(self) -> tuple[Rejection, ...]:
-        """Return the refusals since the last time."""
-        taken, self._rejections = tuple(self._rejections), []
+    def take(self) -> list[tuple[Entry, Rejected]]:
+        """Return what was refused since the last time, and why."""
+        taken, self._refused = self._refused, []
         return taken
 
     def refuse(self, entry: Entry, error: Rejected) -> None:
@@ -84,7 +84,7 @@ class Refuser:
     def note_refused(self, entry: Entry, error: Rejected) -> None:
         """Count the refusal of a request that waits no more."""
         entry.leaf.note_rejected()
-        self._rejections.append(Rejection(entry.request.request_id, error))
+        self._refused.append((entry, error))
 
     def refuse_hopeless(self) -> None:
         """Refuse what no server can hold any more."""

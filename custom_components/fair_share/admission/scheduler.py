@@ -20,6 +20,7 @@ from .model import (
     NodeSpec,
     Outcome,
     Rejected,
+    Rejection,
     RejectReason,
     Request,
     RequestClass,
@@ -190,7 +191,10 @@ class Scheduler:
         dispatches = self._starter.start_all(now)
         preemptions = self._starter.preempt(now)
         reset_nodes, self._reset_nodes = tuple(self._reset_nodes), []
-        return Decisions(dispatches, preemptions, self._refuser.take(), reset_nodes)
+        rejections = tuple(
+            self._rejection(entry, error, now) for entry, error in self._refuser.take()
+        )
+        return Decisions(dispatches, preemptions, rejections, reset_nodes)
 
     def prompt_progress(self, request_id: str, *, uncached: int, cached: int) -> None:
         """Report how much of the prompt is processed by now, in tokens."""
@@ -215,22 +219,33 @@ class Scheduler:
         entry.estimated = estimated
         self._accounts.settle(entry, tokens)
 
-    def preempted(self, request_id: str, now: float) -> None:
+    def shield(self, request_id: str, *, shielded: bool) -> None:
+        """Note whether a running request can't be interrupted as things are.
+
+        Raises ``KeyError`` when it does not run.
+        """
+        entry = self._board.running[request_id]
+        entry.shielded = shielded
+        if shielded:
+            entry.preempting = False
+
+    def preempted(self, request_id: str, now: float, *, lost: bool = False) -> None:
         """Note that a running request has left its server and waits to go on.
 
-        It goes to the front of its class. Raises ``KeyError`` when it does not run.
+        It goes to the front of its class, or is refused if that was removed. ``lost``
+        tells that nobody interrupted it: its server failed. Raises ``KeyError`` when
+        it does not run.
         """
         entry = self._board.running[request_id]
         self._board.leave_server(entry)
         self._accounts.close(entry)
-        entry.pause(now)
+        entry.pause(now, lost=lost)
         for node in entry.path:
-            node.preemptions += 1
+            node.preemptions += not lost
         if self._tree.nodes.get(entry.leaf.node_id) is entry.leaf:
             self._board.enqueue(entry, front=True, lift=False)
             self._board.note_reach(entry, now)
         else:
-            self._end(entry, Outcome.STOPPED, now)
             self._refuser.note_refused(entry, Rejected(RejectReason.CLASS_REMOVED))
 
     def release(self, request_id: str, outcome: Outcome, now: float) -> RequestRecord:
@@ -258,6 +273,10 @@ class Scheduler:
     def knows(self, request_id: str) -> bool:
         """Return whether a request waits or runs."""
         return self._board.knows(request_id)
+
+    def may_interrupt(self) -> bool:
+        """Return whether something waits for which an answer may be interrupted."""
+        return self._settings.preemption is not None and bool(self._board.waiting)
 
     def next_deadline(self) -> float | None:
         """Return when a waiting request runs out of patience, in monotonic seconds."""
@@ -371,6 +390,10 @@ class Scheduler:
         known = self._durations
         duration = sum(known) / len(known) if known else _FIRST_GUESS_DURATION_S
         return duration * (self._tree.root.waiting + 1) / max(self._board.slots(), 1)
+
+    def _rejection(self, entry: Entry, error: Rejected, now: float) -> Rejection:
+        record = self._end(entry, Outcome.STOPPED, now) if entry.resumed else None
+        return Rejection(entry.request.request_id, error, record)
 
     def _end(self, entry: Entry, outcome: Outcome, now: float) -> RequestRecord:
         record = entry.record(outcome, now)

@@ -145,6 +145,7 @@ class Starter:
             )
             if victim is not None:
                 victim.preempting = True
+                victim.makes_room_for = head
                 preemptions.append(
                     Preemption(victim.request.request_id, head.request.request_id)
                 )
