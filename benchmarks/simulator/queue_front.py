@@ -12,6 +12,7 @@ from custom_components.fair_share.admission.model import (
     Rejected,
     Request,
     RequestClass,
+    RequestRecord,
     ServerCapacity,
     Settings,
     TokenCount,
@@ -23,6 +24,7 @@ from custom_components.fair_share.admission.scheduler import Scheduler
 from .engine import Step
 from .front import FrontTotals, Orders
 from .job import Job, Sequence
+from .scenario import Client
 
 WALL = datetime(2026, 1, 1, tzinfo=UTC)
 MAX_OUTPUT_TOKENS = 1024
@@ -41,38 +43,47 @@ POLICY_ALONE = WorkloadProfile(
 """All requests equally urgent for ever, so that the policy decides every start."""
 
 
-class QueueFront:
-    """The queue with one member for each client and one server behind it."""
+class HouseholdFront:
+    """The queue with a household's members and one server behind it.
+
+    An answer that is interrupted keeps its slot for ``abort_s`` more, as a server
+    needs a moment to notice that the connection is closed. Running answers are looked
+    at with every token, but not more often than every ``look_every_s``. ``records``
+    are the accounts of all requests that ended.
+    """
 
     def __init__(
         self,
-        weights: Mapping[int, float],
+        clients: Mapping[int, Client],
         capacity: ServerCapacity,
+        settings: Settings,
         *,
-        policy: str = "equal_tokens",
-        profile: WorkloadProfile = POLICY_ALONE,
-        preemption: PreemptionRules | None = None,
+        abort_s: float = 0.0,
+        look_every_s: float = 0.0,
     ) -> None:
-        """Set the household up: a member for each client in ``weights``."""
-        self._scheduler = Scheduler(
-            WALL,
-            settings=Settings(
-                policy=policy,
-                profiles={Workload.CHAT: profile},
-                limits=Limits(queued=10**9, queued_per_class=10**9),
-                preemption=preemption,
-            ),
-        )
-        self._preempts = preemption is not None
+        """Set the household up: a source of its member for each client."""
+        self._scheduler = Scheduler(WALL, settings=settings)
+        self._preempts = settings.preemption is not None
+        self._abort_s = abort_s
+        self._look_every_s = look_every_s
+        self._look_at_s = 0.0
+        self._leaving: dict[str, float] = {}
+        self._running: set[str] = set()
         self._produced: dict[str, int] = {}
         self._produced_before: dict[str, int] = {}
-        for client, weight in weights.items():
-            member, source = f"{client}", f"{client}/direct"
-            self._scheduler.put_node(NodeSpec(member, weight=weight), WALL)
-            self._scheduler.put_node(NodeSpec(source, member), WALL)
-            self._scheduler.put_class(
-                RequestClass(_class_id(client), source, Workload.CHAT), WALL
+        self._class_ids: dict[int, str] = {}
+        self.records: list[RequestRecord] = []
+        for number, client in clients.items():
+            source = f"{client.member}/direct"
+            class_id = f"{source}/{client.workload}"
+            self._scheduler.put_node(
+                NodeSpec(client.member, weight=client.weight), WALL
             )
+            self._scheduler.put_node(NodeSpec(source, client.member), WALL)
+            self._scheduler.put_class(
+                RequestClass(class_id, source, client.workload), WALL
+            )
+            self._class_ids[number] = class_id
         self._scheduler.put_server(capacity, 0.0)
         self._undecided = False
 
@@ -80,7 +91,7 @@ class QueueFront:
         """Take a job in; ``False`` when the queue refuses it."""
         request = Request(
             request_id=job.job_id,
-            class_id=_class_id(job.client),
+            class_id=self._class_ids[job.client],
             prompt_tokens=job.prompt_tokens,
             max_output_tokens=MAX_OUTPUT_TOKENS,
         )
@@ -93,18 +104,24 @@ class QueueFront:
 
     def orders(self, now: float) -> Orders:
         """Let the queue decide, after every arrival and every end as it does live."""
+        self._let_go(now)
         if not self._undecided:
             return Orders()
         self._undecided = False
+        self._look_at_s = now + self._look_every_s
         decisions = self._scheduler.decide(now, WALL)
         start = [each.request_id for each in decisions.dispatches]
         abort = [each.request_id for each in decisions.preemptions]
         for job_id in abort:
-            self._produced_before[job_id] = self._produced[job_id]
-            self._scheduler.preempted(job_id, now)
-        if abort:
+            self._produced_before[job_id] = self._produced.get(job_id, 0)
+            self._leaving[job_id] = now + self._abort_s
+        self._running.update(start)
+        self._running.difference_update(abort)
+        if abort and self._let_go(now):
             resumed = self._scheduler.decide(now, WALL).dispatches
             start += [each.request_id for each in resumed]
+            self._running.update(each.request_id for each in resumed)
+            self._undecided = False
         return Orders(start=tuple(start), abort=tuple(abort))
 
     def progress(self, step: Step, now: float) -> None:
@@ -119,8 +136,8 @@ class QueueFront:
             self._produced[job_id] = sequence.produced
             if sequence.ended:
                 self._end(sequence, now)
-        if self._preempts:
-            # Live, every token is a moment at which somebody may have got ahead.
+        if self._preempts and now >= self._look_at_s:
+            # Every token is a moment at which somebody may have got ahead.
             self._undecided = True
 
     def totals(self) -> FrontTotals:
@@ -128,17 +145,57 @@ class QueueFront:
         status = self._scheduler.status(0.0)
         return FrontTotals(status.fairness_gap, status.fairness_bound)
 
+    def _let_go(self, now: float) -> bool:
+        """Tell the queue which slots interrupted answers have left by now.
+
+        When nothing else runs there is no step that could take the time.
+        """
+        gone = [
+            job_id
+            for job_id, at_s in self._leaving.items()
+            if at_s <= now or not self._running
+        ]
+        for job_id in gone:
+            del self._leaving[job_id]
+            self._scheduler.preempted(job_id, now)
+            self._undecided = True
+        return bool(gone)
+
     def _end(self, sequence: Sequence, now: float) -> None:
         job = sequence.job
         output = sequence.produced - self._produced_before.get(job.job_id, 0)
         tokens = TokenCount(uncached=job.prompt_tokens, output=output)
         self._scheduler.settle(job.job_id, tokens, estimated=False)
-        self._scheduler.release(job.job_id, Outcome.FINISHED, now)
+        record = self._scheduler.release(job.job_id, Outcome.FINISHED, now)
+        self.records.append(record)
+        self._running.discard(job.job_id)
         self._undecided = True
 
 
-def _class_id(client: int) -> str:
-    return f"{client}/direct/chat"
+class QueueFront(HouseholdFront):
+    """The queue with one member for each client, all of whom chat."""
+
+    def __init__(
+        self,
+        weights: Mapping[int, float],
+        capacity: ServerCapacity,
+        *,
+        policy: str = "equal_tokens",
+        profile: WorkloadProfile = POLICY_ALONE,
+        preemption: PreemptionRules | None = None,
+    ) -> None:
+        """Set the household up: a member for each client in ``weights``."""
+        clients = {
+            client: Client(f"{client}", Workload.CHAT, weight)
+            for client, weight in weights.items()
+        }
+        settings = Settings(
+            policy=policy,
+            profiles={Workload.CHAT: profile},
+            limits=Limits(queued=10**9, queued_per_class=10**9),
+            preemption=preemption,
+        )
+        super().__init__(clients, capacity, settings)
 
 
 def _prompt_read(sequence: Sequence) -> int:
