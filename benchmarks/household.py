@@ -27,7 +27,6 @@ from .simulator.metrics import percentile, throughput
 from .simulator.scenario import HOUSEHOLD, Scenario
 from .tables import Column, print_table
 
-PREEMPTION = PreemptionRules()
 CACHE_LOST = "_cache_lost"
 _COLUMNS = (
     Column("voice p50 s", "voice_ttft_p50_s", 2),
@@ -91,6 +90,11 @@ def add_to(benchmarks: Any) -> None:  # noqa: ANN401 - argparse keeps its type p
         default=Machine().batch_tokens,
         help="tokens that the server computes in one go (its -b)",
     )
+    parser.add_argument(
+        "--spare-readers",
+        action="store_true",
+        help="interrupt only answers that are being written, no prompt",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--markdown", action="store_true", help="print for the docs")
     parser.add_argument("--plots", type=Path, metavar="DIR", help="write plots there")
@@ -102,7 +106,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.runs < 1 or arguments.batch < 1:
         arguments.parser.error("--runs and --batch are at least 1")
     machine = Machine(batch_tokens=arguments.batch)
-    played = simulate(HOUSEHOLD, machine, range(arguments.runs))
+    rules = PreemptionRules(while_reading=not arguments.spare_readers)
+    played = simulate(HOUSEHOLD, machine, rules, range(arguments.runs))
     rows = {name: measure(runs, machine) for name, runs in played.items()}
     if arguments.json:
         print(json.dumps({"rows": {name: asdict(row) for name, row in rows.items()}}))
@@ -111,7 +116,10 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def simulate(
-    scenario: Scenario, machine: Machine, seeds: Sequence[int]
+    scenario: Scenario,
+    machine: Machine,
+    preemption: PreemptionRules,
+    seeds: Sequence[int],
 ) -> dict[str, list[Played]]:
     """Return the runs of every row by its name.
 
@@ -121,9 +129,9 @@ def simulate(
     rows: dict[str, tuple[Machine, MakeFront]] = {}
     for name, make in plain_queues():
         rows[name] = machine, make
-    for name, make in our_queues(PREEMPTION):
+    for name, make in our_queues(preemption):
         rows[name] = machine, make
-    for name, make in our_queues(PREEMPTION):
+    for name, make in our_queues(preemption):
         rows[name + CACHE_LOST] = forgetful, make
     return {
         name: [play(scenario, seed, server, make) for seed in seeds]

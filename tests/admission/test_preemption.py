@@ -1,5 +1,7 @@
 """Whom an urgent request may interrupt, and what that costs whom."""
 
+from dataclasses import replace
+
 import pytest
 
 from custom_components.fair_share.admission.model import (
@@ -86,6 +88,40 @@ def test_an_answer_is_left_alone_that(world: World, output: int, produced: int) 
         world.output(request_id)
     world.ask(VOICE)
     assert victims(world) == []
+
+
+def test_a_command_interrupts_a_prompt_where_that_pays(world: World) -> None:
+    world.set(preemption=replace(RULES, while_reading=True), background_share=0.0)
+    world.server(capacity(slots=2))
+    writes, reads = world.ask(BACKGROUND), world.ask(BACKGROUND)
+    world.output(writes, 10)
+    voice = world.ask(VOICE)
+    assert victims(world) == [reads]
+    world.pause(reads)
+    assert world.order() == [writes, reads, voice]
+    world.end(voice, tokens=TokenCount(10, 0, 5))
+    assert world.order()[-1] == reads
+
+
+def test_an_equal_interrupts_no_prompt(world: World) -> None:
+    world.set(preemption=replace(RULES, while_reading=True, threshold=-1e9))
+    world.ask(CHAT)
+    world.ask("child/direct/chat")
+    assert victims(world) == []
+
+
+def test_equals_leave_interruptions_to_what_is_more_urgent(world: World) -> None:
+    world.set(preemption=replace(RULES, threshold=-1e9))
+    chat = world.ask(CHAT, output=1000)
+    world.output(chat, 10)
+    other = world.ask("child/direct/chat")
+    world.pause(chat)
+    world.end(other, tokens=TokenCount(10, 0, 5))
+    world.output(chat, 10)
+    world.ask("child/direct/chat")
+    assert victims(world) == [chat]
+    world.ask(VOICE)
+    assert victims(world) == [chat, chat]
 
 
 def test_what_cannot_go_on_later_is_left_alone(world: World) -> None:

@@ -19,13 +19,14 @@ from custom_components.fair_share.admission.model import (
 from custom_components.fair_share.admission.policies import POLICIES
 
 PLAIN = ("pass_through", "round_robin", "strict_priority", "vtc")
+RULES = PreemptionRules(while_reading=True)
 SHORT = replace(HOUSEHOLD, duration_s=200.0)
 
 
 @pytest.fixture(scope="module")
 def rows() -> dict[str, Row]:
     machine = Machine()
-    played = household.simulate(SHORT, machine, [0])
+    played = household.simulate(SHORT, machine, RULES, [0])
     return {name: household.measure(runs, machine) for name, runs in played.items()}
 
 

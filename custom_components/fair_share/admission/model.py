@@ -224,13 +224,18 @@ class PreemptionRules:
     ``threshold`` (weighted tokens per weight); between bands at once. An answer is
     left alone before ``min_run_tokens`` of output since it started, when it probably
     has no more than ``nearly_done_tokens`` to go, and after ``most_per_request``
-    interruptions.
+    interruptions, of which equals may use up ``most_among_equals``: what is more urgent
+    must find somebody to interrupt. ``while_reading``: more urgent requests interrupt
+    also a prompt that is being read. That pays where a server computes small batches,
+    as it can be left only when a batch ends.
     """
 
     threshold: float = 1000.0
     min_run_tokens: int = 8
     nearly_done_tokens: int = 16
     most_per_request: int = 3
+    most_among_equals: int = 1
+    while_reading: bool = False
 
 
 @dataclass(frozen=True, slots=True)

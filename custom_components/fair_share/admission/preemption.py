@@ -24,20 +24,30 @@ def choose_victim(
     more than the threshold.
     Among those: the most patient, then whose side is furthest ahead, then whose
     listener has the most left to take in, then the cheapest to read again, then the
-    newest.
+    newest. Where also readers may be interrupted, for a more urgent head, one of them
+    comes before writers that are as patient: its prompt is what holds up the others.
     """
     band = head.effective_band(now)
     best: Entry | None = None
     best_rank: tuple[float, ...] = ()
     for victim in running:
-        if not _may_be_interrupted(victim, rules, now):
-            continue
         its_band = victim.effective_band(now)
+        if its_band < band or not _may_be_interrupted(victim, rules, now):
+            continue
+        reads = not victim.run_output
         ours, theirs = parting(victim.path, head.leaf.path)
         lead = ours.counter - theirs.counter
-        ahead = among_equals and its_band == band and lead > rules.threshold
-        rank = (its_band, lead, *_gentleness(victim, now))
-        if (its_band > band or ahead) and rank > best_rank:
+        if its_band > band:
+            allowed = rules.while_reading or not reads
+        else:
+            allowed = (
+                among_equals
+                and not reads
+                and lead > rules.threshold
+                and victim.preemptions < rules.most_among_equals
+            )
+        rank = (its_band, reads, lead, *_gentleness(victim, now))
+        if allowed and rank > best_rank:
             best, best_rank = victim, rank
     return best
 
@@ -49,7 +59,7 @@ def _may_be_interrupted(victim: Entry, rules: PreemptionRules, now: float) -> bo
         and victim.leaf.profile.preemptible
         and not victim.preempting
         and not victim.shielded
-        and victim.run_output >= rules.min_run_tokens
+        and (not victim.run_output or victim.run_output >= rules.min_run_tokens)
         and victim.expected_left() > rules.nearly_done_tokens
         and victim.preemptions < rules.most_per_request
         and not (paused_too_long and victim.playback_slack_s(now) <= 0)
