@@ -2,13 +2,14 @@
 
 import argparse
 
-from . import household, scale, vtc
+from . import calibrate, household, scale, vtc
 
 
 def main() -> None:
     """Run the named benchmark."""
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     benchmarks = parser.add_subparsers(required=True, metavar="NAME")
+    calibrate.add_to(benchmarks)
     household.add_to(benchmarks)
     scale.add_to(benchmarks)
     vtc.add_to(benchmarks)
