@@ -74,12 +74,8 @@ class HouseholdFront:
         self._class_ids: dict[int, str] = {}
         self.records: list[RequestRecord] = []
         for number, client in clients.items():
-            source = f"{client.member}/direct"
+            source = self._put_source(client)
             class_id = f"{source}/{client.workload}"
-            self._scheduler.put_node(
-                NodeSpec(client.member, weight=client.weight), WALL
-            )
-            self._scheduler.put_node(NodeSpec(source, client.member), WALL)
             self._scheduler.put_class(
                 RequestClass(class_id, source, client.workload), WALL
             )
@@ -89,12 +85,7 @@ class HouseholdFront:
 
     def arrive(self, job: Job) -> bool:
         """Take a job in; ``False`` when the queue refuses it."""
-        request = Request(
-            request_id=job.job_id,
-            class_id=self._class_ids[job.client],
-            prompt_tokens=job.prompt_tokens,
-            max_output_tokens=MAX_OUTPUT_TOKENS,
-        )
+        request = self._request(job, self._class_ids[job.client])
         try:
             self._scheduler.submit(request, job.arrival_s, WALL)
         except Rejected:
@@ -127,8 +118,10 @@ class HouseholdFront:
     def progress(self, step: Step, now: float) -> None:
         """Report what an engine's stream and its final count would tell."""
         for sequence in step.prompts:
+            job = sequence.job
+            read = self._prompt(job, min(sequence.computed, job.prompt_tokens))
             self._scheduler.prompt_progress(
-                sequence.job.job_id, uncached=_prompt_read(sequence), cached=0
+                job.job_id, uncached=read.uncached, cached=read.cached
             )
         for sequence in step.outputs:
             job_id = sequence.job.job_id
@@ -144,6 +137,26 @@ class HouseholdFront:
         """Return the queue's own gauge."""
         status = self._scheduler.status(0.0)
         return FrontTotals(status.fairness_gap, status.fairness_bound)
+
+    def _put_source(self, client: Client) -> str:
+        """Put what of a member asks into the share tree; return its id."""
+        source = f"{client.member}/direct"
+        self._scheduler.put_node(NodeSpec(client.member, weight=client.weight), WALL)
+        self._scheduler.put_node(NodeSpec(source, client.member), WALL)
+        return source
+
+    def _request(self, job: Job, class_id: str) -> Request:
+        """Return what the queue is told of a job when it arrives."""
+        return Request(
+            request_id=job.job_id,
+            class_id=class_id,
+            prompt_tokens=job.prompt_tokens,
+            max_output_tokens=MAX_OUTPUT_TOKENS,
+        )
+
+    def _prompt(self, job: Job, read: int) -> TokenCount:  # noqa: ARG002 - a hook
+        """Return how much of what was read of a prompt came from a cache."""
+        return TokenCount(uncached=read)
 
     def _let_go(self, now: float) -> bool:
         """Tell the queue which slots interrupted answers have left by now.
@@ -164,7 +177,8 @@ class HouseholdFront:
     def _end(self, sequence: Sequence, now: float) -> None:
         job = sequence.job
         output = sequence.produced - self._produced_before.get(job.job_id, 0)
-        tokens = TokenCount(uncached=job.prompt_tokens, output=output)
+        prompt = self._prompt(job, job.prompt_tokens)
+        tokens = TokenCount(prompt.uncached, prompt.cached, output)
         self._scheduler.settle(job.job_id, tokens, estimated=False)
         record = self._scheduler.release(job.job_id, Outcome.FINISHED, now)
         self.records.append(record)
@@ -196,7 +210,3 @@ class QueueFront(HouseholdFront):
             preemption=preemption,
         )
         super().__init__(clients, capacity, settings)
-
-
-def _prompt_read(sequence: Sequence) -> int:
-    return min(sequence.computed, sequence.job.prompt_tokens)
