@@ -12,7 +12,12 @@ from .household.ledger import Ledger
 from .household.runtime import FairShareConfigEntry, Household
 from .services import async_setup_services
 
-PLATFORMS = [Platform.CONVERSATION, Platform.SENSOR]
+PLATFORMS = [
+    Platform.CONVERSATION,
+    Platform.NUMBER,
+    Platform.SELECT,
+    Platform.SENSOR,
+]
 CONFIG_SCHEMA = cv.config_entry_only_config_schema(DOMAIN)
 
 

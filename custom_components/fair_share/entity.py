@@ -1,11 +1,14 @@
 """What all entities share: their devices, and how they hear of changes."""
 
-from homeassistant.const import CONF_MODEL, CONF_URL
+from typing import override
+
+from homeassistant.const import CONF_MODEL, CONF_URL, EntityCategory
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers import device_registry as dr
 from homeassistant.helpers.device_registry import DeviceEntryType, DeviceInfo
 from homeassistant.helpers.entity import Entity
 
+from .admission.model import ROOT_ID
 from .const import DOMAIN
 from .household.registry import device_identifier
 from .household.runtime import FairShareConfigEntry, Household
@@ -105,3 +108,37 @@ class FairShareEntity(Entity):
     def async_refresh(self) -> None:
         """Read what is shown again, and write it if it is different."""
         raise NotImplementedError
+
+
+class RuleEntity(FairShareEntity):
+    """One of the household's rules, which can be changed here and in the dialog.
+
+    It is kept in the options: it holds from now on, and after a restart. ``rules`` are
+    those the queue followed when this was last shown.
+    """
+
+    _attr_entity_category = EntityCategory.CONFIG
+
+    def __init__(self, entry: FairShareConfigEntry, key: str) -> None:
+        """Show the rule that the translations know as ``key``."""
+        super().__init__(entry.runtime_data, household_device_info(entry), (ROOT_ID,))
+        self._attr_translation_key = key
+        self._attr_unique_id = f"{entry.entry_id}_{key}"
+        self.rules = self._household.settings
+
+    @callback
+    def async_change(self, option: str, value: str | float) -> None:
+        """Change an option of the household; its queue follows at once."""
+        entry = self._household.entry
+        self.hass.config_entries.async_update_entry(
+            entry, options={**entry.options, option: value}
+        )
+        self.async_refresh()
+
+    @callback
+    @override
+    def async_refresh(self) -> None:
+        """Show the rule again if the household has other rules now."""
+        if self._household.settings != self.rules:
+            self.rules = self._household.settings
+            self.async_write_ha_state()

@@ -14,6 +14,7 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.fair_share.admission.model import Rejected, RejectReason
+from custom_components.fair_share.admission.policies import POLICIES
 from custom_components.fair_share.agents.errors import explain
 from custom_components.fair_share.const import GUEST_ID, SHARED_ID
 from custom_components.fair_share.engines.base import EngineError
@@ -85,6 +86,8 @@ async def test_every_state_of_a_list_of_states_has_a_text(
         key: set(TRANSLATIONS["entity"][key[0]][key[1]].get("state", ()))
         for key in _keys(TRANSLATIONS["entity"])
     }
+    # There are texts for every policy, whether a household can choose it or not.
+    options["select", "policy"] |= set(POLICIES)
     assert options == {key: states for key, states in texts.items() if states}
 
 
