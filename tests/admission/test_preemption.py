@@ -317,3 +317,19 @@ def test_the_interrupted_goes_on_before_its_own_class(world: World) -> None:
     world.end(voice, Outcome.CANCELLED)
     world.end(summary, tokens=TokenCount(10, 0, 5))
     assert world.order() == [summary, voice, summary, behind]
+
+
+def test_interruptions_are_counted_up_to_the_household_and_outlive_a_restart(
+    world: World,
+) -> None:
+    summary = world.ask(BACKGROUND)
+    world.output(summary, 10)
+    world.ask(VOICE)
+    world.pause(summary)
+    again = World()
+    again.scheduler.restore_state(world.scheduler.export_state())
+    again.member("parent", *Workload)
+    again.member("child", *Workload)
+    nodes = ("household", "child", BACKGROUND, "parent", VOICE)
+    counted = [again.scheduler.node_status(node).preemptions for node in nodes]
+    assert counted == [1, 1, 1, 0, 0]

@@ -111,6 +111,33 @@ def test_a_buckets_window_shows_what_is_missing_now() -> None:
     assert (window.used_tokens, window.remaining_tokens) == (61, 39)
 
 
+def test_a_bucket_is_refilled_across_a_restart() -> None:
+    world = limited(QuotaEnd.STOP, refill_per_s=1.0)
+    use_up(world)
+    world.pass_time(10)
+    state = world.scheduler.export_state()
+    again = limited(QuotaEnd.STOP, refill_per_s=1.0)
+    again.scheduler.restore_state(state)
+    again.pass_time(40)  # 30 s after the books were closed
+    window = again.scheduler.node_status("parent").window
+    assert (window.used_tokens, window.remaining_tokens) == (81, 19)
+
+
+def test_a_quota_that_becomes_a_bucket_lacks_what_was_used_at_most_all_of_it() -> None:
+    world = limited(QuotaEnd.STOP)
+    use_up(world)
+    world.pass_time(1000)
+    for tokens in (300, 50):
+        spec = QuotaSpec(tokens, at_end=QuotaEnd.STOP)
+        world.scheduler.put_node(NodeSpec("parent", quota=spec), world.wall)
+        bucket = QuotaSpec(tokens, at_end=QuotaEnd.STOP, refill_per_s=1.0)
+        world.scheduler.put_node(NodeSpec("parent", quota=bucket), world.wall)
+        window = world.scheduler.node_status("parent").window
+        assert window.used_tokens == min(121, tokens)
+    world.pass_time(10)
+    assert world.scheduler.node_status("parent").window.remaining_tokens == 10
+
+
 def test_quotas_hold_at_every_level() -> None:
     world = limited(QuotaEnd.STOP)
     world.scheduler.put_node(

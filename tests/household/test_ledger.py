@@ -31,10 +31,13 @@ ANNA = NodeState(
     virtual_time=900.125,
     requests=7,
     rejected=1,
+    preemptions=3,
     window=QuotaWindow.WEEK,
     window_started_at=datetime(2026, 11, 29, 22, 0, tzinfo=UTC),
     used_tokens=1650,
     granted_tokens=500,
+    bucket_tokens=12.5,
+    bucket_at=datetime(2026, 11, 30, 8, 30, tzinfo=UTC),
 )
 STATE = LedgerState((ANNA, replace(ANNA, node_id="parent/direct/chat", requests=2)))
 
@@ -194,7 +197,7 @@ async def test_the_accounts_of_a_removed_household_are_deleted(
     assert not file.exists()
 
 
-def envelope(data: object, version: int = 1, minor_version: int = 1) -> str:
+def envelope(data: object, version: int = 1, minor_version: int = 2) -> str:
     return json.dumps(
         {
             "version": version,
@@ -256,6 +259,9 @@ async def test_a_file_that_cannot_be_understood_is_kept_and_the_accounts_start_a
         {"counter": "inf"},
         {"virtual_time": "-inf"},
         {"used_tokens": -1},
+        {"preemptions": -1},
+        {"bucket_tokens": "nan"},
+        {"bucket_at": "yesterday"},
         {"window_started_at": "0001-01-01T00:00:00+14:00"},
         {"window_started_at": "9999-12-31T23:59:59-12:00"},
     ],
@@ -281,8 +287,47 @@ async def test_a_later_minor_version_is_read_and_written_back_as_ours(
 
     assert await stored(hass) == STATE
 
-    assert json.loads(file.read_text())["minor_version"] == 1
+    assert json.loads(file.read_text())["minor_version"] == 2
     assert await stored(hass) == STATE
+
+
+FIRST_NODE = {
+    "node_id": "parent",
+    "tokens": {"uncached": 1200, "cached": 300, "output": 450},
+    "charge": 2130.5,
+    "counter": 1065.25,
+    "virtual_time": 900.125,
+    "requests": 7,
+    "rejected": 1,
+    "window": "week",
+    "window_started_at": "2026-11-29T22:00:00+00:00",
+    "used_tokens": 1650,
+    "granted_tokens": 500,
+}
+"""An account as version 1.1 wrote it."""
+
+
+async def test_accounts_of_the_first_version_are_taken_over_whole(
+    hass: HomeAssistant, file: Path
+) -> None:
+    file.write_text(envelope({"nodes": [FIRST_NODE]}, minor_version=1))
+    expected = replace(
+        ANNA, preemptions=0, bucket_tokens=0.0, bucket_at=ANNA.window_started_at
+    )
+
+    assert await stored(hass) == LedgerState((expected,))
+
+    assert json.loads(file.read_text())["minor_version"] == 2
+    assert await stored(hass) == LedgerState((expected,))
+
+
+@pytest.mark.parametrize("data", [{}, {"nodes": [None]}, {"nodes": [{}]}], ids=str)
+async def test_a_file_of_the_first_version_that_makes_no_sense_is_kept(
+    hass: HomeAssistant, file: Path, data: dict[str, Any]
+) -> None:
+    file.write_text(envelope(data, minor_version=1))
+    assert await stored(hass) is None
+    assert len(list(file.parent.glob(f"{file.name}.unreadable.*"))) == 1
 
 
 async def test_a_file_that_may_not_be_read_is_not_replaced(

@@ -131,6 +131,8 @@ async def test_the_last_request_is_told(
         "output_tokens": 4,
         "charge": 10,
         "estimated": False,
+        "preemptions": 0,
+        "longest_pause_s": 0,
     }
 
 
@@ -210,6 +212,7 @@ async def test_who_waits_is_told_with_the_reason(
     assert (waiting["ahead"], queue["requests"][0]["ahead"]) == (0, None)
     assert waiting["prompt_tokens"] == 2
     assert queue["requests"][0]["output_tokens"] == 1
+    assert queue["requests"][0]["preemptions"] == 0
     assert queue["servers"][0]["running"] == 2
 
     await two_talk.end()

@@ -42,16 +42,17 @@ class WindowAccount:
 
     A node without quota still counts, by the day, so that a household can see its
     use before it sets a limit. A quota that is refilled steadily is a token bucket:
-    its use goes down as time passes, and the window is only for showing.
+    its use goes down as time passes, and the window is only for showing. ``level`` is
+    how many tokens are missing from it, as of ``level_at``.
     """
 
     __slots__ = (
-        "_drained_at",
         "_later",
         "at_end",
         "ends_at",
         "granted_tokens",
         "level",
+        "level_at",
         "limit",
         "refill_per_s",
         "started_at",
@@ -68,7 +69,7 @@ class WindowAccount:
         self.refill_per_s: float | None = None
         self.at_end = QuotaEnd.STOP
         self.window = QuotaWindow.DAY
-        self._drained_at = wall.astimezone(UTC)
+        self.level_at = wall.astimezone(UTC)
         self._later: tuple[datetime, int, int] | None = None
         self.set_spec(spec, wall)
         self.started_at, self.ends_at = window_bounds(self.window, wall)
@@ -78,11 +79,15 @@ class WindowAccount:
         window = QuotaWindow.DAY if spec is None else spec.window
         self.limit = None if spec is None else spec.tokens
         self.at_end = QuotaEnd.STOP if spec is None else spec.at_end
+        was_bucket = self.refill_per_s is not None
         self.refill_per_s = None if spec is None else spec.refill_per_s
         if window is not self.window:
             self.window = window
             self.started_at, self.ends_at = window_bounds(window, wall)
             self.used_tokens = self.granted_tokens = 0
+        if not was_bucket:
+            # What a bucket lacks at first is what its window has seen, at most all.
+            self.restore_level(float(min(self.used_tokens, self.limit or 0)), wall)
 
     def roll(self, wall: datetime) -> bool:
         """Let time pass: begin a new window if the old one is over, refill a bucket.
@@ -113,10 +118,14 @@ class WindowAccount:
         if started_at.astimezone(UTC) == self.started_at:
             self.used_tokens = used_tokens
             self.granted_tokens = granted_tokens
-            self.level = float(min(used_tokens, self.limit or 0))
         elif started_at.astimezone(UTC) > self.started_at:
             # The clock is not set yet: it counts once the clock is right.
             self._later = (started_at.astimezone(UTC), used_tokens, granted_tokens)
+
+    def restore_level(self, missing_tokens: float, moment: datetime) -> None:
+        """Take over what was missing from the bucket at that moment."""
+        self.level = missing_tokens
+        self.level_at = moment.astimezone(UTC)
 
     def kept(self) -> tuple[datetime, int, int]:
         """Return start, used and granted tokens of what a restart has to find again.
@@ -140,7 +149,7 @@ class WindowAccount:
         if self.refill_per_s is None or self.limit is None:
             return self.ends_at
         missing = self.level - self.limit - self.granted_tokens + 1
-        return self._drained_at + timedelta(seconds=missing / self.refill_per_s)
+        return self.level_at + timedelta(seconds=missing / self.refill_per_s)
 
     def status(self) -> WindowStatus:
         """Return a snapshot."""
@@ -163,7 +172,7 @@ class WindowAccount:
         self._later = None
 
     def _drain(self, moment: datetime) -> None:
-        passed = (moment - self._drained_at).total_seconds()
-        self._drained_at = moment
+        passed = (moment - self.level_at).total_seconds()
+        self.level_at = moment
         if self.refill_per_s is not None and passed > 0:
             self.level = max(0.0, self.level - passed * self.refill_per_s)

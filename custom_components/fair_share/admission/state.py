@@ -8,7 +8,11 @@ from .model import QuotaWindow, TokenCount
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """The account of one node. Units as in ``NodeStatus``."""
+    """The account of one node. Units as in ``NodeStatus``.
+
+    ``bucket_tokens`` are missing from a quota that is refilled steadily, as of
+    ``bucket_at``.
+    """
 
     node_id: str
     tokens: TokenCount
@@ -17,10 +21,13 @@ class NodeState:
     virtual_time: float
     requests: int
     rejected: int
+    preemptions: int
     window: QuotaWindow
     window_started_at: datetime
     used_tokens: int
     granted_tokens: int
+    bucket_tokens: float
+    bucket_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,10 +167,13 @@ class Node:
             virtual_time=self.virtual_time,
             requests=self.requests,
             rejected=self.rejected,
+            preemptions=self.preemptions,
             window=self.window.window,
             window_started_at=started_at,
             used_tokens=used_tokens,
             granted_tokens=granted_tokens,
+            bucket_tokens=self.window.level,
+            bucket_at=self.window.level_at,
         )
 
     def restore(self, state: NodeState) -> None:
@@ -181,10 +184,12 @@ class Node:
         self.virtual_time = state.virtual_time
         self.requests = state.requests
         self.rejected = state.rejected
+        self.preemptions = state.preemptions
         if state.window is self.window.window:
             self.window.restore(
                 state.window_started_at, state.used_tokens, state.granted_tokens
             )
+            self.window.restore_level(state.bucket_tokens, state.bucket_at)
 
 
 class Leaf(Node):

@@ -25,6 +25,7 @@ from ..const import DOMAIN
 _LOGGER = logging.getLogger(__name__)
 
 _VERSION = 1
+_MINOR_VERSION = 2
 _SAVE_INTERVAL_S = 3.0
 _YEARS = range(1969, 9000)
 """A machine without a clock starts in 1970; far from the ends all zones can tell."""
@@ -39,6 +40,9 @@ class _LedgerStore(Store[dict[str, Any]]):
         old_data: dict[str, Any],
     ) -> dict[str, Any]:
         # Minor versions only add keys, and what is not known is ignored.
+        if (old_major_version, old_minor_version) == (1, 1):
+            for node in old_data["nodes"]:
+                _add_missing_of_1_1(node)
         return old_data
 
 
@@ -55,7 +59,11 @@ class Ledger:
         """Name the file; nothing is read or written yet."""
         self._hass = hass
         self._store = _LedgerStore(
-            hass, _VERSION, f"{DOMAIN}.{entry_id}", atomic_writes=True
+            hass,
+            _VERSION,
+            f"{DOMAIN}.{entry_id}",
+            atomic_writes=True,
+            minor_version=_MINOR_VERSION,
         )
         self._export: Callable[[], LedgerState] | None = None
         self._unsub_final_write: CALLBACK_TYPE | None = None
@@ -160,6 +168,13 @@ def _rename(path: Path, kept: Path) -> None:
         path.rename(kept)
 
 
+def _add_missing_of_1_1(node: dict[str, Any]) -> None:
+    """Add what version 1.1 did not know: nothing was interrupted, no quota refilled."""
+    node["preemptions"] = 0
+    node["bucket_tokens"] = 0.0
+    node["bucket_at"] = node["window_started_at"]
+
+
 def _encode(state: LedgerState) -> dict[str, Any]:
     return {"nodes": [_encode_node(node) for node in state.nodes]}
 
@@ -177,10 +192,13 @@ def _encode_node(node: NodeState) -> dict[str, Any]:
         "virtual_time": node.virtual_time,
         "requests": node.requests,
         "rejected": node.rejected,
+        "preemptions": node.preemptions,
         "window": node.window.value,
         "window_started_at": node.window_started_at.isoformat(),
         "used_tokens": node.used_tokens,
         "granted_tokens": node.granted_tokens,
+        "bucket_tokens": node.bucket_tokens,
+        "bucket_at": node.bucket_at.isoformat(),
     }
 
 
@@ -202,10 +220,13 @@ def _decode_node(node: Mapping[str, Any]) -> NodeState:
         virtual_time=_decode_number(node["virtual_time"]),
         requests=_decode_count(node["requests"]),
         rejected=_decode_count(node["rejected"]),
+        preemptions=_decode_count(node["preemptions"]),
         window=QuotaWindow(node["window"]),
         window_started_at=_decode_time(node["window_started_at"]),
         used_tokens=_decode_count(node["used_tokens"]),
         granted_tokens=int(node["granted_tokens"]),
+        bucket_tokens=max(0.0, _decode_number(node["bucket_tokens"])),
+        bucket_at=_decode_time(node["bucket_at"]),
     )
 
 

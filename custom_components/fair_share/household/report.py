@@ -156,6 +156,8 @@ def _record(record: RequestRecord, titles: Mapping[str, str]) -> JsonObjectType:
         **_tokens(record.tokens),
         "charge": round(record.charge, 1),
         "estimated": record.estimated,
+        "preemptions": record.preemptions,
+        "longest_pause_s": round(record.longest_pause_s, 3),
     }
 
 
@@ -176,6 +178,7 @@ def _request(
         "starts_in_s": _rounded(request.starts_in_s),
         "prompt_tokens": request.prompt_tokens,
         "output_tokens": request.output_tokens,
+        "preemptions": request.preemptions,
     }
 
 
