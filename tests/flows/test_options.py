@@ -7,7 +7,6 @@ from homeassistant.data_entry_flow import FlowResultType, InvalidData
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
-from custom_components.fair_share.admission.model import Settings
 from custom_components.fair_share.admission.policies import OFFERED
 from custom_components.fair_share.household.settings import settings_from
 from tests.flows.drive import fields, open_rules, set_rules, shown
@@ -91,7 +90,7 @@ async def test_usual_rules_that_are_submitted_change_nothing(
 ) -> None:
     result = await set_rules(hass, household, step)
     assert result["type"] is FlowResultType.CREATE_ENTRY
-    assert settings_from(household.options) == Settings()
+    assert settings_from(household.options) == settings_from({})
 
 
 @pytest.mark.parametrize(

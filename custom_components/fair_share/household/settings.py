@@ -49,6 +49,7 @@ USUAL = Settings()
 def settings_from(options: Mapping[str, Any]) -> Settings:
     """Return the rules that these options set; the usual ones where they don't."""
     stored = Stored(options, "options")
+    workloads = stored.part(CONF_WORKLOADS)
     costs, limits = USUAL.costs, USUAL.limits
     share = stored.number(
         CONF_BACKGROUND_SHARE,
@@ -67,7 +68,7 @@ def settings_from(options: Mapping[str, Any]) -> Settings:
             stored.whole(CONF_QUEUE_LIMIT_CLASS, limits.queued_per_class, least=1),
         ),
         profiles={
-            workload: _profile(stored.part(CONF_WORKLOADS).part(workload), usual)
+            workload: _profile(workloads.part(workload), usual)
             for workload, usual in DEFAULT_PROFILES.items()
         },
         background_share=share / 100,
