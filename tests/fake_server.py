@@ -385,7 +385,10 @@ class FakeServer:
         return web.json_response({"version": "0.32.0"})
 
     async def _apply_template(self, request: web.Request) -> web.Response:
-        prompt = _render(request[_RECEIVED].body) + self.prompt_end
+        body = request[_RECEIVED].body
+        if body.get("continue_final_message"):
+            return _error(400, "not supported", "invalid_request_error")
+        prompt = _render(body) + self.prompt_end
         return web.json_response({"prompt": prompt})
 
     async def _llama_tokenize(self, request: web.Request) -> web.Response:

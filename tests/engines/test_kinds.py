@@ -12,6 +12,8 @@ from custom_components.fair_share.engines.base import (
     EngineKind,
     EngineLoad,
     LoadingError,
+    Resume,
+    ResumeWay,
     UnreachableError,
 )
 from custom_components.fair_share.engines.prometheus import labels, total
@@ -36,6 +38,7 @@ async def test_llama_cpp_tells_slots_context_and_sight(
         vision=True,
         counts_tokens=True,
         reports_progress=True,
+        resume=Resume(ResumeWay.TEMPLATE),
     )
 
 

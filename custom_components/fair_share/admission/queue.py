@@ -309,6 +309,11 @@ class AdmissionQueue:
         self.scheduler.close()
         self.decide()
 
+    @property
+    def settings(self) -> Settings:
+        """The rules in force."""
+        return self.scheduler.settings
+
     def node_status(self, node_id: str) -> NodeStatus:
         """Return a snapshot of one account. Raises ``KeyError``."""
         return self.scheduler.node_status(node_id)

@@ -270,6 +270,11 @@ class Scheduler:
 
     # Looks
 
+    @property
+    def settings(self) -> Settings:
+        """The rules in force."""
+        return self._settings
+
     def knows(self, request_id: str) -> bool:
         """Return whether a request waits or runs."""
         return self._board.knows(request_id)

@@ -4,7 +4,10 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from .open_answer import OpenAnswer
 
 
 class EngineKind(StrEnum):
@@ -15,6 +18,30 @@ class EngineKind(StrEnum):
     OPENAI_COMPATIBLE = "openai_compatible"
 
 
+class ResumeWay(StrEnum):
+    """How a server is asked to go on with an answer.
+
+    ``CONTINUE``: its own option to continue the last message. ``TEMPLATE``: the text
+    of prompt and answer as one, to be completed.
+    """
+
+    CONTINUE = "continue"
+    TEMPLATE = "template"
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """What a server can do with an answer that was interrupted.
+
+    ``reasoning``: it goes on inside and after a block of reasoning too. ``trims``: it
+    drops white space at the end of what there is of the answer.
+    """
+
+    way: ResumeWay
+    reasoning: bool = False
+    trims: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Capabilities:
     """What a probe found out about a server.
@@ -23,7 +50,8 @@ class Capabilities:
     then the household has to declare it. ``context_tokens`` is the context of one
     slot. ``kv_tokens`` is the pool that all slots share, ``None`` when each slot has
     memory of its own. ``counts_tokens``: exact prompt counts can be had.
-    ``reports_progress``: prefill progress events can be had.
+    ``reports_progress``: prefill progress events can be had. ``resume``: how an
+    interrupted answer goes on, ``None`` if it can't.
     """
 
     kind: EngineKind
@@ -39,6 +67,7 @@ class Capabilities:
     tools: bool = True
     counts_tokens: bool = False
     reports_progress: bool = False
+    resume: Resume | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +270,10 @@ class StreamCutError(ServerFaultError):
     """The stream ended before the answer was complete."""
 
 
+class InterruptedAnswer(Exception):  # noqa: N818 - what was asked for
+    """The answer was left because ``OpenAnswer.interrupt`` asked for it."""
+
+
 class Engine(Protocol):
     """One inference server.
 
@@ -264,11 +297,14 @@ class Engine(Protocol):
         ...
 
     def stream(
-        self, request: GenerationRequest
+        self, request: GenerationRequest, answer: OpenAnswer | None = None
     ) -> AbstractAsyncContextManager[AsyncIterator[Delta]]:
         """Generate; the iterator ends after one ``Usage`` and one ``Finish``.
 
-        Raises an ``EngineError`` on entering or while iterating.
+        With an ``answer`` that an earlier run has begun, go on with it: the deltas
+        are what follows, the ``Usage`` is that of this run. Raises an ``EngineError``
+        on entering or while iterating, ``InterruptedAnswer`` when the answer was
+        interrupted.
         """
         ...
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import aiohttp
 
+from .answer_text import AnswerText
 from .base import (
     Capabilities,
     ClientFaultError,
@@ -18,14 +19,20 @@ from .base import (
     EngineLoad,
     GenerationRequest,
     NoChatModelError,
+    Resume,
+    ResumeWay,
     UnreachableError,
 )
 from .body import chat_body
 from .chat_stream import ChatStream
 from .http import ServerHttp
 from .model_list import list_models
+from .open_answer import OpenAnswer
 from .patience import PatientReader
 from .picture import sees_pictures
+from .resume import COMPLETION_PATH, Asked, completion_body, continued
+from .stops import stops_of
+from .think import ThinkFilter
 
 CHAT_PATH = "/v1/chat/completions"
 _TRIAL_LIMIT_S = 120.0
@@ -50,6 +57,7 @@ class ChatEngine(ABC):
         self._counting = asyncio.Semaphore(_COUNTS_AT_ONCE)
         self._streamed = False
         self._vision: bool | None = None
+        self._resume: Resume | None = None
         self._opens_think: bool | None = None
         self._stream_options: Mapping[str, Any] | None = {"include_usage": True}
 
@@ -73,6 +81,7 @@ class ChatEngine(ABC):
                 await self._try_chat()
             if self._vision is None:
                 self._vision = await sees_pictures(self)
+        self._resume = capabilities.resume
         return replace(capabilities, vision=bool(self._vision))
 
     async def count_tokens(self, request: GenerationRequest) -> int | None:
@@ -86,13 +95,25 @@ class ChatEngine(ABC):
 
     @asynccontextmanager
     async def stream(
-        self, request: GenerationRequest
+        self, request: GenerationRequest, answer: OpenAnswer | None = None
     ) -> AsyncGenerator[AsyncIterator[Delta]]:
         """Generate; see ``base.Engine.stream``."""
-        body = await self._body(request)
+        answer = OpenAnswer() if answer is None else answer
+        asked = Asked(CHAT_PATH, await self._body(request))
+        if answer.begun:
+            asked = await self._asked_to_go_on(asked.body, answer)
+        else:
+            answer.begin(
+                AnswerText(
+                    starts_inside_think=bool(self._opens_think),
+                    stops=stops_of(request.parameters),
+                )
+            )
+        answer.resume = self._resume
+        chat = ChatStream(answer, max_output_tokens=asked.body["max_tokens"])
         async with (
-            self._open(body) as response,
-            aclosing(self._deltas(response, body["max_tokens"])) as deltas,
+            self._open(asked) as response,
+            aclosing(self._deltas(response, chat, answer)) as deltas,
         ):
             yield deltas
 
@@ -146,15 +167,33 @@ class ChatEngine(ABC):
         except ClientFaultError as err:
             raise NoChatModelError(err.detail, status=err.status) from None
 
+    async def _asked_to_go_on(
+        self, body: Mapping[str, Any], answer: OpenAnswer
+    ) -> Asked:
+        """Return what has the server go on with an answer.
+
+        Raises ``EngineError`` if it can't from here.
+        """
+        answer.resume = self._resume
+        if self._resume is None or not answer.can_go_on():
+            raise EngineError("the server can't go on with the answer")
+        if self._resume.way is ResumeWay.CONTINUE:
+            return Asked(CHAT_PATH, {**body, **continued(body, answer)})
+        prompt = await self._prompt(body)
+        return Asked(COMPLETION_PATH, completion_body(body, prompt, answer))
+
+    async def _prompt(self, _body: Mapping[str, Any]) -> str:
+        """Return a chat as the text that the model reads. Raises ``EngineError``."""
+        raise ClientFaultError("this kind of server does not show its prompts")
+
     @asynccontextmanager
-    async def _open(
-        self, body: Mapping[str, Any]
-    ) -> AsyncGenerator[aiohttp.ClientResponse]:
+    async def _open(self, asked: Asked) -> AsyncGenerator[aiohttp.ClientResponse]:
         """Open the stream; again without ``stream_options`` if those are refused."""
+        path, body = asked.path, asked.body
         async with AsyncExitStack() as stack:
             try:
                 response = await stack.enter_async_context(
-                    self._http.stream(CHAT_PATH, body)
+                    self._http.stream(path, body)
                 )
             except ClientFaultError as err:
                 if "stream_options" not in body or "stream_options" not in err.detail:
@@ -162,29 +201,25 @@ class ChatEngine(ABC):
                 self._stream_options = None
                 body = {k: v for k, v in body.items() if k != "stream_options"}
                 response = await stack.enter_async_context(
-                    self._http.stream(CHAT_PATH, body)
+                    self._http.stream(path, body)
                 )
             yield response
 
     async def _deltas(
-        self, response: aiohttp.ClientResponse, max_output_tokens: int
+        self, response: aiohttp.ClientResponse, chat: ChatStream, answer: OpenAnswer
     ) -> AsyncGenerator[Delta]:
-        chat = ChatStream(
-            starts_inside_think=bool(self._opens_think),
-            max_output_tokens=max_output_tokens,
-        )
-        reader = PatientReader(response, chat, self._http.timeouts)
+        reader = PatientReader(response, chat, answer, self._http.timeouts)
         while data := await reader.read():
             for delta in chat.feed(data):
                 yield delta
         for delta in chat.close():
             yield delta
         self._streamed = True
-        self._learn(chat)
+        self._learn(answer.text.think)
 
-    def _learn(self, chat: ChatStream) -> None:
+    def _learn(self, think: ThinkFilter) -> None:
         """Remember whether this server's answers begin inside a think block."""
-        if chat.think.opens_unseen:
+        if think.opens_unseen:
             self._opens_think = True
-        elif chat.think.closed_nothing:
+        elif think.closed_nothing:
             self._opens_think = False

@@ -18,16 +18,16 @@ from .base import (
     Delta,
     Finish,
     FinishReason,
+    InterruptedAnswer,
     PromptProgress,
     ServerFaultError,
     StreamCutError,
-    Thinking,
 )
 from .errors import error_from_stream, error_in, error_of_event
+from .open_answer import OpenAnswer
 from .parts import text_and_thought
 from .sse import ERROR, EventTooLargeError, SseEvent, SseParser
-from .surrogates import SurrogatePairs, well_formed
-from .think import ThinkFilter
+from .surrogates import well_formed
 from .tool_calls import CallIndexer
 from .usage import TokenMeter
 from .values import whole
@@ -49,12 +49,9 @@ class ChatStream:
     """Reads one streamed answer."""
 
     def __init__(
-        self,
-        *,
-        starts_inside_think: bool = False,
-        max_output_tokens: int | None = None,
+        self, answer: OpenAnswer | None = None, *, max_output_tokens: int | None = None
     ) -> None:
-        """``starts_inside_think``: see ``ThinkFilter``."""
+        """``answer`` is what this run begins or goes on with."""
         self.done = False
         """Nothing more will come, or is wanted: the server said ``[DONE]``, or goes on
         past ``max_output_tokens``."""
@@ -64,13 +61,13 @@ class ChatStream:
         """Number of chunks so far that brought the answer on. Comments, pings and
         chunks without output are no news: a server that hangs may go on sending
         them."""
-        self.think = ThinkFilter(starts_inside=starts_inside_think)
+        self._answer = answer or OpenAnswer()
+        self._text = self._answer.text
         self._sse = SseParser()
         self._limit = max_output_tokens
         self._meter = TokenMeter(max_output_tokens)
         self._progressed: PromptProgress | None = None
         self._calls = CallIndexer()
-        self._pairs = SurrogatePairs()
         self._finish: FinishReason | None = None
 
     @property
@@ -81,8 +78,9 @@ class ChatStream:
     def feed(self, data: bytes) -> Iterator[Delta]:
         """Take the next bytes and give their deltas.
 
-        Raises an ``EngineError`` for an error inside the stream, after all that came
-        before it was given.
+        Raises an ``EngineError`` for an error inside the stream, and
+        ``InterruptedAnswer`` when the answer is to be left here, after all that came
+        before was given.
         """
         try:
             events = self._sse.feed(data)
@@ -91,6 +89,7 @@ class ChatStream:
         for event in events:
             if not self.done:
                 yield from self._event(event)
+                self._leave_if_asked()
 
     def close(self) -> Iterator[Delta]:
         """End of the stream: give what is left, the ``Usage`` and the ``Finish``.
@@ -106,7 +105,7 @@ class ChatStream:
         if reason is FinishReason.STOP and self._calls.any:
             # Several servers say "stop" after tool calls.
             reason = FinishReason.TOOL_CALLS
-        yield from self.think.close(complete=reason is not FinishReason.LENGTH)
+        yield from self._text.close(complete=reason is not FinishReason.LENGTH)
         yield self._meter.usage()
         yield Finish(reason)
 
@@ -144,12 +143,16 @@ class ChatStream:
         choice = _first_choice(chunk.get("choices"))
         if choice is None:
             return
-        # Some servers send messages where deltas belong.
+        # Some servers send messages where deltas belong; completions have neither.
         delta = choice.get("delta", choice.get("message"))
+        if delta is None:
+            delta = {"content": choice.get("text")}
         if isinstance(delta, Mapping):
             yield from self._delta(delta)
         self._note_finish(choice.get("finish_reason"))
         self._note_limit()
+        if self._text.stopped and not self.finished:
+            self._finish, self.done = FinishReason.STOP, True
 
     def _progress(self, progress: Mapping[str, Any]) -> PromptProgress:
         total, cached, processed = (
@@ -164,18 +167,24 @@ class ChatStream:
 
     def _delta(self, delta: Mapping[str, Any]) -> Iterator[Delta]:
         text, thought = text_and_thought(delta)
+        if (piece := thought or text) and self._answer.word_ends_before(piece):
+            raise InterruptedAnswer
         if thought:
             self._note_output()
-            self.think.separated_by_server()
-            yield Thinking(well_formed(thought), self._meter.take())
+            yield from self._text.add_thought(well_formed(thought), self._meter.take())
         if text:
             self._note_output()
-            yield from self.think.feed(self._pairs.join(text), self._meter.take())
+            yield from self._text.add(text, self._meter.take())
         calls = delta.get("tool_calls")
         for raw in calls if isinstance(calls, list) else ():
             if isinstance(raw, Mapping):
                 self._note_output()
+                self._text.called = True
                 yield from self._calls.fragment(raw, self._meter.take())
+
+    def _leave_if_asked(self) -> None:
+        if not self.finished and self._answer.leaves_now():
+            raise InterruptedAnswer
 
     def _note_output(self) -> None:
         self.started = True

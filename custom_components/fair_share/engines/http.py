@@ -176,19 +176,15 @@ class Answer:
         return value
 
 
-async def next_bytes(response: aiohttp.ClientResponse, patience_s: float) -> bytes:
+async def next_bytes(response: aiohttp.ClientResponse) -> bytes:
     """Return what has arrived, ``b""`` at the end of the stream.
 
-    Raises ``TimeoutError`` if nothing arrives for so long, ``StreamCutError`` if the
-    connection breaks.
+    Raises ``StreamCutError`` if the connection breaks.
     """
-    async with asyncio.timeout(patience_s):
-        try:
-            return await response.content.readany()
-        except (aiohttp.ClientError, OSError) as err:
-            raise StreamCutError(
-                f"the connection broke ({type(err).__name__})"
-            ) from None
+    try:
+        return await response.content.readany()
+    except (aiohttp.ClientError, OSError) as err:
+        raise StreamCutError(f"the connection broke ({type(err).__name__})") from None
 
 
 @contextmanager

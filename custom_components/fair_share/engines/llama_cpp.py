@@ -18,9 +18,12 @@ from .base import (
     EngineKind,
     EngineLoad,
     NotAnEngineError,
+    Resume,
+    ResumeWay,
 )
 from .chat_engine import CHAT_PATH, ChatEngine
 from .prometheus import total
+from .resume import CONTINUES, Messages, try_continuing
 from .think import opens_block
 from .values import label, positive, text, whole
 
@@ -94,15 +97,35 @@ class LlamaCppEngine(ChatEngine):
             tools=bool(caps.get("supports_tools", True)),
             counts_tokens=await self._can_count(),
             reports_progress=True,
+            resume=await self._how_to_resume(),
         )
 
     async def _prompt_opens_think(self) -> bool | None:
         """Look whether a prompt ends inside a block, ``None`` if it can't be seen."""
         try:
-            answer = await self._http.post("/apply-template", {"messages": [_SHORT]})
-            return opens_block(text(answer.fields().get("prompt")))
+            return opens_block(await self._prompt({"messages": [_SHORT]}))
         except ClientFaultError, NotAnEngineError:
             return None
+
+    async def _how_to_resume(self) -> Resume | None:
+        if found := await try_continuing(self._continuation):
+            return found
+        try:
+            await self._prompt({"messages": [_SHORT]})
+        except ClientFaultError, NotAnEngineError:
+            return None
+        return Resume(ResumeWay.TEMPLATE)
+
+    async def _continuation(self, messages: Messages) -> str | None:
+        try:
+            return await self._prompt({"messages": messages, **CONTINUES})
+        except ClientFaultError, NotAnEngineError:
+            return None
+
+    async def _prompt(self, body: Mapping[str, Any]) -> str:
+        fields = {name: body[name] for name in _TEMPLATE_FIELDS if name in body}
+        answer = await self._http.post("/apply-template", fields)
+        return text(answer.fields().get("prompt"))
 
     async def _can_count(self) -> bool:
         try:
@@ -134,11 +157,10 @@ class LlamaCppEngine(ChatEngine):
         return await self._count_in_two_calls(prompt)
 
     async def _count_in_two_calls(self, prompt: Mapping[str, Any]) -> int | None:
-        rendered = (await self._http.post("/apply-template", prompt)).fields()
         answer = await self._http.post(
             "/tokenize",
             {
-                "content": text(rendered.get("prompt")),
+                "content": await self._prompt(prompt),
                 "add_special": True,
                 "parse_special": True,
             },

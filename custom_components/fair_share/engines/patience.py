@@ -4,9 +4,10 @@ import asyncio
 
 import aiohttp
 
-from .base import EngineError, StreamCutError, UnreachableError
+from .base import EngineError, InterruptedAnswer, StreamCutError, UnreachableError
 from .chat_stream import ChatStream
 from .http import Timeouts, next_bytes
+from .open_answer import OpenAnswer
 
 
 class PatientReader:
@@ -16,10 +17,15 @@ class PatientReader:
     """
 
     def __init__(
-        self, response: aiohttp.ClientResponse, chat: ChatStream, limits: Timeouts
+        self,
+        response: aiohttp.ClientResponse,
+        chat: ChatStream,
+        answer: OpenAnswer,
+        limits: Timeouts,
     ) -> None:
-        """``chat`` must be fed with what is read before the next read."""
+        """``chat``, which reads ``answer``, must be fed before the next read."""
         self._response = response
+        self._answer = answer
         self._chat = chat
         self._limits = limits
         self._news = -1
@@ -29,27 +35,42 @@ class PatientReader:
         """Return the next bytes, ``b""`` when nothing more is to be expected.
 
         Raises ``UnreachableError`` if the answer does not begin in time,
-        ``StreamCutError`` if it breaks off.
+        ``StreamCutError`` if it breaks off, ``InterruptedAnswer`` when it is to be
+        left now.
         """
         chat = self._chat
         if chat.done:
             return b""
         if chat.news != self._news:
             self._news, self._left_s = chat.news, self._limit_s()
+        while True:
+            try:
+                return await self._next_bytes()
+            except TimeoutError:
+                if chat.finished:
+                    return b""
+                if self._answer.leaves_now():
+                    raise InterruptedAnswer from None
+                if self._left_s <= 0:
+                    raise self._silence() from None
+            except StreamCutError:
+                if chat.finished:
+                    return b""
+                raise
+
+    async def _next_bytes(self) -> bytes:
         loop = asyncio.get_running_loop()
         asked = loop.time()
+        finished = self._chat.finished
+        left_s = self._left_s
+        patience_s = left_s if finished else self._answer.patience_s(left_s)
         try:
-            data = await next_bytes(self._response, self._left_s)
-        except TimeoutError:
-            if chat.finished:
-                return b""
-            raise self._silence() from None
-        except StreamCutError:
-            if chat.finished:
-                return b""
-            raise
-        self._left_s -= loop.time() - asked
-        return data
+            async with asyncio.timeout(patience_s) as limit:
+                self._answer.reads(None if finished else limit)
+                return await next_bytes(self._response)
+        finally:
+            self._answer.reads(None)
+            self._left_s -= loop.time() - asked
 
     def _limit_s(self) -> float:
         if self._chat.finished:

@@ -45,10 +45,16 @@ class ThinkFilter:
         self._assumed = starts_inside
         self._inside = starts_inside
         self._assumed_text = ""
-        self._held = ""
+        self.held = ""
+        """What could be the beginning of a tag."""
         self._tokens = 0
         self._trim = False
         self._gave_content = False
+
+    @property
+    def inside(self) -> bool:
+        """Whether the text is inside a block, as far as is known."""
+        return self._inside
 
     def feed(self, text: str, tokens: int) -> list[Piece]:
         """Take the next piece of text; ``tokens`` it stands for are never lost.
@@ -56,7 +62,7 @@ class ThinkFilter:
         What could be the beginning of a tag is held until more is known.
         """
         self._tokens += tokens
-        text = self._held + text
+        text = self.held + text
         pieces: list[Piece] = []
         position = 0
         for tag in _ANY.finditer(text):
@@ -65,7 +71,7 @@ class ThinkFilter:
             position = tag.end()
         rest = text[position:]
         keep = _possible_tag(rest)
-        self._held = rest[keep:]
+        self.held = rest[keep:]
         self._emit(pieces, rest[:keep])
         self._gave_content |= any(isinstance(piece, Content) for piece in pieces)
         return pieces
@@ -78,13 +84,13 @@ class ThinkFilter:
     def close(self, *, complete: bool) -> list[Piece]:
         """End the answer; ``complete`` unless it was cut off at its limit."""
         pieces: list[Piece] = []
-        held, self._held = self._held, ""
+        held, self.held = self.held, ""
         if held and not _STARTED_TAG.fullmatch(held):
             self._emit(pieces, held)
         if self._assumed and complete:
             self._release_assumed(pieces)
         if self._tokens:
-            pieces.append(Thinking("", self._take_tokens()))
+            pieces.append(Thinking("", self.take_tokens()))
         return pieces
 
     def _pass_tag(self, pieces: list[Piece], *, closes: bool) -> None:
@@ -110,12 +116,12 @@ class ThinkFilter:
         self._assumed = self._inside = False
         self.closed_nothing = True
         if self._assumed_text:
-            pieces.append(Content(self._assumed_text, self._take_tokens()))
+            pieces.append(Content(self._assumed_text, self.take_tokens()))
 
     def _emit(self, pieces: list[Piece], text: str) -> None:
         if self._inside:
             if text:
-                pieces.append(Thinking(text, self._take_tokens()))
+                pieces.append(Thinking(text, self.take_tokens()))
             if self._assumed:
                 self._assumed_text += text
             return
@@ -124,9 +130,10 @@ class ThinkFilter:
             text = text.lstrip()
         if text:
             self._trim = False
-            pieces.append(Content(text, self._take_tokens()))
+            pieces.append(Content(text, self.take_tokens()))
 
-    def _take_tokens(self) -> int:
+    def take_tokens(self) -> int:
+        """Return the tokens that no piece has told yet, and take them as told."""
         tokens, self._tokens = self._tokens, 0
         return tokens
 

@@ -6,13 +6,16 @@ preempts a sequence by itself and computes it again later, no stream is lost.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from .base import Capabilities, EngineError, EngineKind, EngineLoad
+from .base import Capabilities, EngineError, EngineKind, EngineLoad, Resume
 from .chat_engine import ChatEngine
 from .http import ServerHttp
 from .prometheus import labels, total
-from .values import digits, fraction, label, positive, whole
+from .resume import CONTINUES, Messages, try_continuing
+from .values import digits, fraction, label, positive, text, whole
 
 _TOKENIZE_FIELDS = (
     "model",
@@ -69,7 +72,24 @@ class VllmEngine(ChatEngine):
             block_tokens=block,
             survives_exhaustion=True,
             counts_tokens=await self._can_count(model),
+            resume=await self._how_to_resume(model),
         )
+
+    async def _how_to_resume(self, model: str) -> Resume | None:
+        found = await try_continuing(partial(self._continuation, model))
+        # Its parser of reasoning was not seen to know that an answer goes on.
+        return found and replace(found, reasoning=False)
+
+    async def _continuation(self, model: str, messages: Messages) -> str | None:
+        """Return the prompt of messages of which the last is to be continued."""
+        body = {"model": model, "messages": messages, **CONTINUES}
+        try:
+            tokens = (await self._http.post("/tokenize", body)).fields().get("tokens")
+            asked = {"model": model, "tokens": tokens}
+            shown = (await self._http.post("/detokenize", asked)).fields()
+        except EngineError:
+            return None
+        return text(shown.get("prompt"))
 
     async def _cache(self) -> tuple[int | None, int]:
         """Return the tokens of the KV cache and of one block."""

@@ -1,5 +1,7 @@
 """What a running answer costs, booked delta by delta."""
 
+from dataclasses import replace
+
 from ..admission.model import Rejected, RejectReason, Request, TokenCount, Verdict
 from ..admission.queue import Grant
 from ..engines.base import (
@@ -27,31 +29,49 @@ _STOPS = {
 
 
 class RunningAccount:
-    """Reports every delta of one answer to the queue.
+    """Reports every delta of one answer, in however many runs, to the queue.
 
     A server that says nothing of its progress may have read the whole prompt by the
     time anybody can know.
     """
 
-    def __init__(
-        self, grant: Grant, request: Request, capabilities: Capabilities | None
-    ) -> None:
+    def __init__(self, grant: Grant, request: Request) -> None:
         """Account for ``request``, which runs by ``grant``."""
         self._grant = grant
-        self._total = request.prompt_tokens
-        self._cached = self._done = request.cached_tokens
-        reports = capabilities is not None and capabilities.reports_progress
-        self._batch = _BATCH_TOKENS if reports else request.prompt_tokens
-        context = capabilities.context_tokens if capabilities else None
-        self._longest = _FAR_BEYOND * request.prompt_tokens + (context or 0)
+        self._request = request
+        self._first: Usage | None = None
+        self._before = self._written = 0
+        self._total = self._cached = self._done = 0
+        self._batch = self._longest = 0
         self._answering = False
         self._verdict = Verdict.CONTINUE
+
+    def begin_run(self, capabilities: Capabilities | None) -> None:
+        """Begin a run: the first, or one that reads all that was written once more."""
+        request = self._request
+        self._total = request.prompt_tokens + self._before
+        self._cached = request.cached_tokens if self._first is None else self._total - 1
+        self._done = self._cached
+        reports = capabilities is not None and capabilities.reports_progress
+        self._batch = _BATCH_TOKENS if reports else self._total
+        context = capabilities.context_tokens if capabilities else None
+        self._longest = _FAR_BEYOND * self._total + (context or 0)
+        self._answering = False
+
+    def end_run(self, untold: int) -> None:
+        """End a run in the middle, ``untold`` tokens after the last delta."""
+        if untold:
+            self._grant.output(untold)
+        self._before += self._written + untold
+        self._written = 0
+        self._first = self._first or Usage(self._total, self._cached, 0)
 
     def note(self, delta: Delta) -> Delta:
         """Book a delta and return it; the final count made whole where it was not."""
         match delta:
             case Content() | Thinking() | ToolCallDelta():
                 self._answering = True
+                self._written += delta.tokens
                 if delta.tokens:
                     self._verdict = self._grant.output(delta.tokens)
             case PromptProgress() if delta.total <= self._longest:
@@ -59,8 +79,9 @@ class RunningAccount:
                 self._done = delta.processed
                 self._report_prompt()
             case Usage():
-                delta = self._whole(delta)
-                self._settle(delta)
+                run = self._whole(delta)
+                self._settle(run)
+                delta = self._of_all_runs(run)
             case Finish():
                 self._grant.finish()
         return delta
@@ -86,6 +107,16 @@ class RunningAccount:
         if usage.prompt_tokens is not None and usage.prompt_tokens <= self._longest:
             return usage
         return Usage(self._total, self._cached, usage.output_tokens, estimated=True)
+
+    def _of_all_runs(self, run: Usage) -> Usage:
+        """Return what a client is told: the prompt once, and all that was written."""
+        first = self._first or run
+        return replace(
+            run,
+            prompt_tokens=first.prompt_tokens,
+            cached_tokens=first.cached_tokens,
+            output_tokens=self._before + run.output_tokens,
+        )
 
     def _settle(self, usage: Usage) -> None:
         cached = usage.cached_tokens

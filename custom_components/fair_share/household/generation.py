@@ -8,31 +8,21 @@ from time import monotonic
 from homeassistant.util.ulid import ulid_now
 
 from ..admission.model import (
-    DEFAULT_PROFILES,
     Caps,
     Rejected,
     RejectReason,
     Request,
     Workload,
 )
-from ..admission.queue import AdmissionQueue, Grant
-from ..engines.base import (
-    BusyError,
-    Delta,
-    EngineError,
-    GenerationRequest,
-    LoadingError,
-    PoolExhaustedError,
-    PromptProgress,
-    UnreachableError,
-    Usage,
-)
-from .account import RunningAccount
+from ..admission.queue import AdmissionQueue
+from ..engines.base import Delta, EngineError, GenerationRequest, PromptProgress, Usage
+from ..engines.resume import goes_on
+from .answering import Answering, worth_another_try
 from .asker import Asker
 from .estimate import estimate_tokens, fewest_tokens
 from .prefixes import Prefix, PrefixMemory
 from .registry import Registry
-from .servers import ServerPool, WatchedServer
+from .servers import ServerPool
 
 _TRIES = 3
 """A request is sent so often before its server's failure is its own."""
@@ -102,7 +92,8 @@ class Generator:
 
     async def _deltas(self, ask: Ask) -> AsyncGenerator[Delta]:
         request = await self._measure(ask)
-        gives_up_at = monotonic() + DEFAULT_PROFILES[ask.workload].patience_s
+        patience_s = self._queue.settings.profiles[ask.workload].patience_s
+        gives_up_at = monotonic() + patience_s
         for tries_left in reversed(range(_TRIES)):
             sent = False
             try:
@@ -112,7 +103,7 @@ class Generator:
                         yield delta
             except EngineError as err:
                 late = monotonic() >= gives_up_at
-                if sent or late or not tries_left or not _worth_another_try(err):
+                if sent or late or not tries_left or not worth_another_try(err):
                     raise
                 # Nothing has reached the client yet: it keeps its place and waits
                 # until the server, or another one, is ready.
@@ -135,6 +126,7 @@ class Generator:
             cached_tokens=min(prefix.tokens, prompt_tokens - 1) if prefix else 0,
             preferred_server=prefix.server_id if prefix else None,
             continues_turn=ask.continues_turn,
+            preemptible=goes_on(ask.request),
         )
 
     async def _attempt(self, ask: Ask, request: Request) -> AsyncGenerator[Delta]:
@@ -145,55 +137,16 @@ class Generator:
             # The member was removed in the middle of the turn.
             raise Rejected(RejectReason.CLASS_REMOVED) from None
         async with self._queue.admit(request) as grant:
-            server = self._server(grant.dispatch.server_id)
-            try:
-                async with aclosing(
-                    self._stream(ask, request, grant, server)
-                ) as deltas:
-                    async for delta in deltas:
-                        yield delta
-                        self._remember(ask, delta, server)
-            except EngineError as err:
-                server.report(err)
-                raise
-
-    async def _stream(
-        self, ask: Ask, request: Request, grant: Grant, server: WatchedServer
-    ) -> AsyncGenerator[Delta]:
-        """Stream from the server and charge every delta as it comes."""
-        generation = replace(
-            ask.request, max_output_tokens=grant.dispatch.max_output_tokens
-        )
-        account = RunningAccount(grant, request, server.capabilities)
-        try:
-            async with server.engine.stream(generation) as deltas:
+            answering = Answering(ask.request, request, grant, self._servers)
+            async with aclosing(answering.deltas()) as deltas:
                 async for delta in deltas:
-                    yield account.note(delta)
-                    account.check()
-        except EngineError:
-            raise
-        except BaseException:
-            if account.left():
-                self._servers.drain(grant.dispatch.server_id)
-            raise
+                    yield delta
+                    self._remember(ask, delta, grant.dispatch.server_id)
 
-    def _server(self, server_id: str) -> WatchedServer:
-        try:
-            return self._servers.get(server_id)
-        except KeyError:
-            raise UnreachableError("the server was removed") from None
-
-    def _remember(self, ask: Ask, delta: Delta, server: WatchedServer) -> None:
+    def _remember(self, ask: Ask, delta: Delta, server_id: str) -> None:
         if isinstance(delta, Usage):
             held = (delta.prompt_tokens or 0) + delta.output_tokens
-            prefix = Prefix(server.subentry.subentry_id, held)
-            self._prefixes.put(ask.conversation_id, prefix)
-
-
-def _worth_another_try(error: EngineError) -> bool:
-    return error.server_fault or isinstance(
-        error, LoadingError | BusyError | PoolExhaustedError
-    )
+            self._prefixes.put(ask.conversation_id, Prefix(server_id, held))
 
 
 def _output_limit(request: GenerationRequest, caps: Caps, prompt_tokens: int) -> int:

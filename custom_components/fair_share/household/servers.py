@@ -33,7 +33,7 @@ from ..engines.base import (
     NotAnEngineError,
 )
 from ..engines.probe import create_engine
-from .drain import drained
+from .drain import WRITING_LIMIT_S, drained
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -271,13 +271,22 @@ class ServerPool:
             f"fair_share drain {server.subentry.title}",
         )
 
-    async def _async_drain(self, server_id: str, engine: Engine) -> None:
-        def running() -> int:
-            servers = self._queue.status().servers
-            return sum(each.running for each in servers if each.server_id == server_id)
+    async def async_left(self, server_id: str) -> None:
+        """Return when a server has let go of an answer that the queue still counts."""
+        if server := self._watched.get(server_id):
+            await drained(
+                server.engine,
+                lambda: self._running(server_id) - 1,
+                limit_s=WRITING_LIMIT_S,
+            )
 
+    def _running(self, server_id: str) -> int:
+        servers = self._queue.status().servers
+        return sum(each.running for each in servers if each.server_id == server_id)
+
+    async def _async_drain(self, server_id: str, engine: Engine) -> None:
         try:
-            await drained(engine, running)
+            await drained(engine, lambda: self._running(server_id))
         finally:
             self._queue.free_slot(server_id)
 

@@ -39,7 +39,7 @@ from ..const import (
 )
 from .stored import Stored
 
-PREEMPTION_READY = False
+PREEMPTION_READY = True
 """Whether the engines can go on with an answer that was interrupted."""
 
 USUAL = Settings()

@@ -1,0 +1,112 @@
+"""An answer that may be interrupted, and go on in another run.
+
+Safe places to leave are between two chunks, where everything that came has been given
+out or is held in ``AnswerText``. Preferred is the end of a word: what a model goes on
+with after half a word, that it would have written in one piece, may be another word. So
+whoever is asked to leave reads on for a moment until a word ends.
+"""
+
+import asyncio
+
+from .answer_text import AnswerText
+from .base import Resume
+
+_WORD_LIMIT_S = 0.25
+"""For so long the end of a word is waited for."""
+
+
+class OpenAnswer:
+    """What there is of an answer, and whether it is to be left.
+
+    Hand the same object to ``Engine.stream`` again to go on. The engine keeps
+    ``resume``, what its server can do, and ``text`` up to date.
+    """
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.text = AnswerText()
+        self.resume: Resume | None = None
+        self._asked_s: float | None = None
+        self._read: asyncio.Timeout | None = None
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything of it has come."""
+        return bool(self.text.received or self.text.reasoned)
+
+    def begin(self, text: AnswerText) -> None:
+        """Begin with the filters that this server needs."""
+        self.text = text
+
+    def interrupt(self) -> None:
+        """Ask the engine to leave the answer at the next good place."""
+        now = asyncio.get_running_loop().time()
+        if self._asked_s is None:
+            self._asked_s = now
+        if self._read is not None:
+            ends = self._read.when()
+            soon = now + _WORD_LIMIT_S
+            self._read.reschedule(soon if ends is None else min(ends, soon))
+
+    def stay(self) -> None:
+        """Do not leave after all."""
+        self._asked_s = None
+
+    def can_go_on(self) -> bool:
+        """Whether the server can go on from here after an interruption."""
+        text, resume = self.text, self.resume
+        if resume is None or text.called or text.think.inside:
+            return False
+        if text.separated and not resume.reasoning:
+            return False
+        # White space alone can't be continued everywhere, nothing and reasoning can.
+        return not text.blank or not text.received
+
+    def word_ends_before(self, text: str) -> bool:
+        """Whether to leave before this piece, because a word ends there."""
+        return (
+            self._asked_s is not None
+            and self._in_word()
+            and not text[0].isalnum()
+            and self._can_be_cut()
+        )
+
+    def leaves_now(self) -> bool:
+        """Whether to leave after what has come."""
+        if self._asked_s is None or not self._can_be_cut():
+            return False
+        return not self._in_word() or self._waited_long()
+
+    def patience_s(self, limit_s: float) -> float:
+        """Return for how long the next piece may be waited for, at most ``limit_s``."""
+        if self._asked_s is None or not self.can_go_on():
+            return limit_s
+        now = asyncio.get_running_loop().time()
+        return max(0.0, min(limit_s, self._asked_s + _WORD_LIMIT_S - now))
+
+    def reads(self, read: asyncio.Timeout | None) -> None:
+        """Note what waits for the next piece; an interruption cuts it short."""
+        self._read = read
+
+    def left(self) -> int:
+        """Note the end of a run in the middle; return the tokens not told yet."""
+        self._asked_s = None
+        return self.text.cut()
+
+    def _can_be_cut(self) -> bool:
+        """Whether the text may end just here.
+
+        White space at its end that the server would drop would be written once more.
+        """
+        if not self.can_go_on():
+            return False
+        trims = self.resume is not None and self.resume.trims
+        return not (trims and self.text.received[-1:].isspace())
+
+    def _in_word(self) -> bool:
+        return (self.text.received or self.text.reasoned)[-1:].isalnum()
+
+    def _waited_long(self) -> bool:
+        assert self._asked_s is not None  # noqa: S101 - only asked when it was asked
+        now = asyncio.get_running_loop().time()
+        return now >= self._asked_s + _WORD_LIMIT_S

@@ -1,0 +1,145 @@
+"""An admitted answer, in as many runs as it takes.
+
+Whoever has to make room leaves the server, waits at the front of its class with the
+client's stream open, and goes on where it was. So does an answer whose server failed
+in the middle, when that or another one is ready. The client sees one text.
+"""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import replace
+
+from ..admission.model import Rejected, RejectReason, Request
+from ..admission.queue import Grant
+from ..engines.base import (
+    BusyError,
+    Delta,
+    EngineError,
+    GenerationRequest,
+    InterruptedAnswer,
+    LoadingError,
+    PoolExhaustedError,
+    UnreachableError,
+)
+from ..engines.open_answer import OpenAnswer
+from .account import RunningAccount
+from .servers import ServerPool, WatchedServer
+
+_LOSSES = 2
+"""An answer outlives so many failures of its servers."""
+
+
+def worth_another_try(error: EngineError) -> bool:
+    """Whether the same request may well succeed later, or elsewhere."""
+    return error.server_fault or isinstance(
+        error, LoadingError | BusyError | PoolExhaustedError
+    )
+
+
+class Answering:
+    """Streams one answer by a grant of the queue."""
+
+    def __init__(
+        self,
+        generation: GenerationRequest,
+        request: Request,
+        grant: Grant,
+        servers: ServerPool,
+    ) -> None:
+        """Answer ``generation``, which the queue knows as ``request``."""
+        self._generation = generation
+        self._preemptible = request.preemptible
+        self._grant = grant
+        self._servers = servers
+        self._account = RunningAccount(grant, request)
+        self._answer = OpenAnswer()
+        self._shielded = False
+        self._losses = 0
+        self._loss: EngineError | None = None
+        if request.preemptible:
+            grant.listen(self._answer.interrupt)
+
+    async def deltas(self) -> AsyncGenerator[Delta]:
+        """Give the deltas of the whole answer. Raises as ``Generator.generate``."""
+        while True:
+            try:
+                async with aclosing(self._run()) as deltas:
+                    async for delta in deltas:
+                        yield delta
+            except InterruptedAnswer:
+                self._end_run()
+                # Until then the next request would wait inside the server.
+                await self._servers.async_left(self._grant.dispatch.server_id)
+                await self._grant.pause()
+            except EngineError as err:
+                await self._outlive(err)
+            else:
+                return
+
+    async def _run(self) -> AsyncGenerator[Delta]:
+        server = self._server()
+        try:
+            async with aclosing(self._stream(server)) as deltas:
+                async for delta in deltas:
+                    yield delta
+        except EngineError as err:
+            server.report(err)
+            raise
+
+    async def _stream(self, server: WatchedServer) -> AsyncGenerator[Delta]:
+        """Stream from the server and charge every delta as it comes."""
+        generation = replace(
+            self._generation,
+            max_output_tokens=self._grant.dispatch.max_output_tokens,
+        )
+        account = self._account
+        account.begin_run(server.capabilities)
+        self._shielded = False
+        try:
+            async with server.engine.stream(generation, self._answer) as deltas:
+                async for delta in deltas:
+                    yield account.note(delta)
+                    account.check()
+                    self._shield()
+        except EngineError, InterruptedAnswer:
+            raise
+        except BaseException:
+            if account.left():
+                self._servers.drain(self._grant.dispatch.server_id)
+            raise
+
+    def _shield(self) -> None:
+        """Tell the queue when the answer can't be interrupted, and when it can."""
+        shielded = not self._answer.can_go_on()
+        if shielded is not self._shielded and self._preemptible:
+            self._shielded = shielded
+            if shielded:
+                self._answer.stay()
+            self._grant.shield(shielded=shielded)
+
+    async def _outlive(self, error: EngineError) -> None:
+        """Wait for a server that goes on after one failed, or raise the error."""
+        answer = self._answer
+        if not worth_another_try(error):
+            # What can't be tried again was not what broke the answer off.
+            raise self._loss or error
+        self._loss, self._losses = error, self._losses + 1
+        can_go_on = answer.begun and self._preemptible and answer.can_go_on()
+        if self._losses > _LOSSES or not can_go_on:
+            raise error
+        self._end_run()
+        try:
+            await self._grant.pause(lost=True)
+        except Rejected as refusal:
+            if refusal.reason is RejectReason.NO_SERVER:
+                raise error from refusal
+            raise
+
+    def _end_run(self) -> None:
+        self._account.end_run(self._answer.left())
+
+    def _server(self) -> WatchedServer:
+        try:
+            return self._servers.get(self._grant.dispatch.server_id)
+        except KeyError:
+            raise UnreachableError("the server was removed") from None
