@@ -2,7 +2,7 @@
 
 import argparse
 
-from . import calibrate, household, scale, vtc
+from . import calibrate, household, scale, vtc, whatif
 
 
 def main() -> None:
@@ -13,6 +13,7 @@ def main() -> None:
     household.add_to(benchmarks)
     scale.add_to(benchmarks)
     vtc.add_to(benchmarks)
+    whatif.add_to(benchmarks)
     arguments = parser.parse_args()
     arguments.run(arguments)
 

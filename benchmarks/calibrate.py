@@ -1,7 +1,7 @@
 """Measure a real server, so that the simulator is as fast as it is.
 
-Asks the server for prompts of several lengths and for answers side by side, for two
-minutes at most, and fits the step times of ``simulator/profile.py`` to it. The file
+Asks the server for prompts of several lengths and for answers side by side, for less
+than two minutes, and fits the step times of ``simulator/profile.py`` to it. The file
 that it writes is what ``--profile`` of the other benchmarks takes. Nobody else should
 use the server meanwhile.
 """
@@ -25,7 +25,7 @@ from .measuring import Measured, Measurement
 from .simulator.fit import Fit, Fitted, fit_profile, largest_error, mean_error
 from .terminal import Progress
 
-_LIMIT_S = 120.0
+_LIMIT_S = 110.0
 _USUAL_STREAMS = 4
 _MOST_STREAMS = 64
 
