@@ -75,15 +75,16 @@ def run(arguments: argparse.Namespace) -> None:
     """Replay the day and print what everybody would have got."""
     if arguments.batch < 1:
         arguments.parser.error("--batch is at least 1")
-    try:
-        times = HOME_TIMES
-        if arguments.profile:
+    times = HOME_TIMES
+    if arguments.profile:
+        try:
             times = EngineProfile.load(arguments.profile)
+        except (OSError, TypeError, ValueError) as err:
+            sys.exit(f"whatif: {arguments.profile}: {err}")
+    try:
         day = day_of(read_logs(arguments.logs))
     except (LogError, ReplayError) as err:
         sys.exit(f"whatif: {err}")
-    except (OSError, TypeError, ValueError) as err:
-        sys.exit(f"whatif: {arguments.profile}: {err}")
     outcomes = what_if(day, Machine(times, arguments.batch))
     if arguments.json:
         print(json.dumps(_as_json(day, outcomes)))

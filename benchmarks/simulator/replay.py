@@ -17,6 +17,7 @@ from .activity import ActivityLog, LoggedRequest
 from .chunked import ChunkedEngine, ChunkedLimits
 from .engine import Step
 from .front import Front, FrontTotals, Orders, PassThrough
+from .household_run import LOOK_EVERY_S
 from .job import Job, Sequence
 from .memory import Memory, PagedPool, SlotMemory
 from .prefix_cache import PrefixCache
@@ -187,6 +188,7 @@ class ReplayFront(HouseholdFront):
             day.capacity,
             replace(self._household.settings, policy=policy),
             abort_s=_ABORT_S,
+            look_every_s=LOOK_EVERY_S,
         )
 
     def _put_source(self, client: Client) -> str:
