@@ -61,8 +61,25 @@ def test_equal_waiting_prefers_who_waited_longer_at_other_times() -> None:
     world.ask(PARENT)
     world.pass_time(0.5)
     again = world.ask(CHILD)
+    world.pass_time(5)
     world.end(running)
     assert world.order()[-1] == again
+
+
+def test_equal_waiting_lets_nobody_wait_much_longer_for_what_was() -> None:
+    world = household("equal_waiting")
+    running = world.ask(PARENT)
+    patient = world.ask(CHILD)
+    world.pass_time(20)
+    world.end(running)
+    world.end(patient, tokens=TokenCount(4000, 0, 100))
+    running = world.ask(PARENT)
+    first = world.ask(PARENT)
+    world.pass_time(2)
+    world.ask(CHILD)
+    world.pass_time(5)
+    world.end(running)
+    assert world.order()[-1] == first
 
 
 def test_equal_waiting_holds_for_members_who_ask_for_more_than_there_is() -> None:
@@ -112,16 +129,18 @@ def test_equal_completion_prefers_who_was_late_more_often() -> None:
     assert world.order()[-1] == child
 
 
-def test_equal_completion_leaves_what_cannot_be_in_time_to_the_end() -> None:
+def test_equal_completion_prefers_who_is_late_the_longer_it_is() -> None:
     world = household("equal_completion")
-    running = world.ask("parent/direct/background")
+    for request_id in [world.ask(CHILD) for _ in range(3)]:
+        world.end(request_id, tokens=TokenCount(10, 0, 10))
+    running = world.ask("parent/direct/voice")
     late = world.ask(CHILD)
-    world.pass_time(61)
+    world.pass_time(250)
     fresh = world.ask("parent/direct/voice")
-    # Both in the most urgent band by now, but only one of them can still make it.
-    world.set(policy="equal_completion")
+    # Both in the most urgent band by now. The child's rate is the better one, but it
+    # has waited for four times as long as its answer was wanted in.
     world.end(running)
-    assert world.order() == [running, late]
+    assert world.order()[-1] == late
     world.end(late)
     assert world.order()[-1] == fresh
 
@@ -134,11 +153,33 @@ def test_latency_first_prefers_who_has_the_least_slack() -> None:
     running = world.ask(PARENT)
     world.end(learn, tokens=TokenCount(1000, 0, 1))
     short = world.ask(CHILD, prompt=10)
-    long = world.ask(PARENT, prompt=3000)
+    long = world.ask(PARENT, prompt=2000)
     world.end(running, Outcome.CANCELLED)
     assert world.order()[-1] == long
     world.end(long, Outcome.CANCELLED)
     assert world.order()[-1] == short
+
+
+def test_latency_first_does_not_let_what_is_late_make_others_late() -> None:
+    world = household("latency_first")
+    running = world.ask("parent/direct/chat")
+    late = world.ask("child/direct/voice")
+    world.pass_time(2)
+    still_in_time = world.ask("parent/direct/voice")
+    world.end(running)
+    assert world.order()[-1] == still_in_time
+    world.end(still_in_time)
+    assert world.order()[-1] == late
+
+
+def test_latency_first_serves_what_is_late_by_tokens() -> None:
+    world = household("latency_first")
+    running = world.ask("parent/direct/chat")
+    world.ask("parent/direct/voice")
+    less = world.ask("child/direct/voice")
+    world.pass_time(2)
+    world.end(running, tokens=TokenCount(3000, 0, 100))
+    assert world.order()[-1] == less
 
 
 @pytest.mark.parametrize("policy", POLICIES)

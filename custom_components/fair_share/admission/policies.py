@@ -13,6 +13,9 @@ from .entry import Entry
 from .speed import Speeds
 from .tree import Node
 
+_MOST_EXCESS = 0.1
+"""Of its head's wait, how much a sibling's past waiting can count for it or against."""
+
 
 @dataclass(frozen=True, slots=True)
 class Contender:
@@ -72,12 +75,14 @@ class EqualTokens:
 class EqualWaiting:
     """Everybody waits equally long, whatever they ask for.
 
-    Serves the sibling with the largest ``w_n * (A_n / 2 + head wait)``, where A_n is
-    how much longer than the average of its competing siblings it has waited at its
-    latest 20 starts. (With the whole of A_n a sibling that waits long because its
-    queue grows would keep ahead of one that is never served, whose A_n stands still.)
-    Target: Jain's index of the mean waits goes to 1. Drawback: light users lose the
-    advantage that they have under equal tokens.
+    Serves the sibling with the largest ``w_n * (head wait + E_n)``. E_n is how much
+    longer than the average of its competing siblings it has waited at its latest 20
+    starts, but at most a tenth of the head's wait, up or down. (The mean of a sibling
+    that is not served stands still, while that of one whose queue grows rises with
+    every start. Without the limit that one would keep ahead for good; with it, no head
+    waits more than a quarter longer than another of the same weight that is served
+    before it.) Target: Jain's index of the siblings' mean waits goes to 1. Drawback:
+    light users lose the advantage that they have under equal tokens.
     """
 
     name = "equal_waiting"
@@ -85,14 +90,15 @@ class EqualWaiting:
     def rank(
         self, contenders: Sequence[Contender], now: float, speeds: Speeds
     ) -> Callable[[Contender], tuple[float, ...]]:
-        """Order by weighted excess of waiting, the longest first."""
+        """Order by weighted waiting with its excess, the longest first."""
         del speeds
         average = sum(each.node.mean_wait_s for each in contenders) / len(contenders)
 
         def rank(each: Contender) -> tuple[float, ...]:
-            excess = each.node.mean_wait_s - average
             wait = each.oldest().waited_s(now)
-            return (-each.node.weight * (excess / 2 + wait),)
+            most = wait * _MOST_EXCESS
+            excess = min(max(each.node.mean_wait_s - average, -most), most)
+            return (-each.node.weight * (wait + excess),)
 
         return rank
 
@@ -100,11 +106,15 @@ class EqualWaiting:
 class EqualCompletion:
     """Everybody's answers are ready in time equally often.
 
-    Serves the sibling whose weighted rate of answers on time,
-    ``(on time + 1) / (due + 2)`` over the latest 20, is lowest, and below it the
-    request with the least time to spare before its deadline. What can't be in time
-    any more comes last, but is never dropped. Target: the spread of the rates is as
-    small as possible. Drawback: long requests get much of the server's time.
+    Serves the sibling with the lowest ``s_n / (w_n * (1 + L_n))``. s_n is its rate of
+    answers in time, ``(in time + 1) / (due + 2)`` over the latest 20 that were due. L_n
+    is by how much the latest of its heads will miss its deadline, in multiples of the
+    time that it had: who is not served gets no new rate, but ever later, and so its
+    turn, however much the others ask for. Equal ones go by the least time to spare,
+    and what can't be in time any more comes after what can. Target: the spread of the
+    rates, largest less smallest, is as small as possible. Drawback: when one asks for
+    more than can be done in time, the others' answers come late as well, and long
+    requests get much of the server's time.
     """
 
     name = "equal_completion"
@@ -112,14 +122,18 @@ class EqualCompletion:
     def rank(
         self, contenders: Sequence[Contender], now: float, speeds: Speeds
     ) -> Callable[[Contender], tuple[float, ...]]:
-        """Order by feasibility, rate of answers on time, and laxity."""
+        """Order by rate of answers in time, less for who is late, then by laxity."""
         del contenders
 
         def rank(each: Contender) -> tuple[float, ...]:
             laxity = [_laxity_s(head, now, speeds) for head in each.heads]
+            late = max(
+                -spare / head.leaf.profile.completion_target_s
+                for spare, head in zip(laxity, each.heads, strict=True)
+            )
+            rate = each.node.on_time_rate() / each.node.weight / (1 + max(late, 0.0))
             feasible = [spare for spare in laxity if spare >= 0]
-            rate = each.node.on_time_rate() / each.node.weight
-            return (0.0 if feasible else 1.0, rate, min(feasible or laxity))
+            return (rate, 0.0 if feasible else 1.0, min(feasible or laxity))
 
         return rank
 
@@ -127,10 +141,12 @@ class EqualCompletion:
 class LatencyFirst:
     """The first word comes as soon as it is wanted, for as many as possible.
 
-    Serves the request with the least slack: the time until its first token is due,
-    less the time that reading its prompt takes. Equal slack goes by the virtual token
-    counter. Target: the largest part of voice requests within their target.
-    Drawback: who asks for urgent things often gets more than an equal share.
+    Serves the request with the least slack that is not negative: the time until its
+    first token is due, less the time that reading its prompt takes. What has missed
+    its target comes after what can still meet it, by the virtual token counter (and
+    waits no longer for it than until it is overdue). Target: the largest part of voice
+    requests within their target. Drawback: who asks for urgent things often gets more
+    than an equal share.
     """
 
     name = "latency_first"
@@ -138,12 +154,15 @@ class LatencyFirst:
     def rank(
         self, contenders: Sequence[Contender], now: float, speeds: Speeds
     ) -> Callable[[Contender], tuple[float, ...]]:
-        """Order by slack, then by virtual token counter."""
+        """Order by slack, and what is late already by virtual token counter."""
         del contenders
 
         def rank(each: Contender) -> tuple[float, ...]:
-            slack = min(_slack_s(head, now, speeds) for head in each.heads)
-            return (slack, each.node.counter)
+            slack = [_slack_s(head, now, speeds) for head in each.heads]
+            feasible = [spare for spare in slack if spare >= 0]
+            if not feasible:
+                return (1.0, each.node.counter)
+            return (0.0, min(feasible), each.node.counter)
 
         return rank
 
@@ -165,6 +184,5 @@ POLICIES: dict[str, Policy] = {
     for policy in (EqualTokens(), EqualWaiting(), EqualCompletion(), LatencyFirst())
 }
 
-OFFERED = ("equal_tokens", "equal_waiting", "latency_first")
-"""What a household can choose. Equal completion is not: with more work than can ever
-be done in time it leaves whoever is late for good to the very end."""
+OFFERED = tuple(POLICIES)
+"""What a household can choose."""
