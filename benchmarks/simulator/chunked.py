@@ -70,6 +70,7 @@ class ChunkedEngine:
     def step(self) -> Step:
         """Work for one iteration."""
         prefill_tokens = decoding = context_tokens = 0
+        evicted_before = self.totals.preemptions
         prompts: list[Sequence] = []
         outputs: list[Sequence] = []
         for sequence, tokens in self._plan():
@@ -94,7 +95,8 @@ class ChunkedEngine:
             decoding=decoding,
             context_tokens=context_tokens,
         )
-        return Step(duration_s, tuple(prompts), tuple(outputs))
+        evicted = self.totals.preemptions - evicted_before
+        return Step(duration_s, tuple(prompts), tuple(outputs), evicted)
 
     def _plan(self) -> list[tuple[Sequence, int]]:
         """Choose what the next step computes: sequences with their tokens."""

@@ -11,12 +11,14 @@ class Step:
     """What one iteration did.
 
     ``prompts`` are the sequences of which a part of the prompt was computed for the
-    first time, ``outputs`` those that got a token of their answer.
+    first time, ``outputs`` those that got a token of their answer, and ``evicted`` is
+    how many the engine threw out for want of memory.
     """
 
     duration_s: float
     prompts: tuple[Sequence, ...] = ()
     outputs: tuple[Sequence, ...] = ()
+    evicted: int = 0
 
 
 @dataclass(slots=True)

@@ -81,6 +81,7 @@ class HouseholdFront:
             )
             self._class_ids[number] = class_id
         self._scheduler.put_server(capacity, 0.0)
+        self._server_id = capacity.server_id
         self._undecided = False
 
     def arrive(self, job: Job) -> bool:
@@ -129,6 +130,8 @@ class HouseholdFront:
             self._produced[job_id] = sequence.produced
             if sequence.ended:
                 self._end(sequence, now)
+        if step.evicted:
+            self._scheduler.note_exhausted(self._server_id, step.evicted)
         if self._preempts and now >= self._look_at_s:
             # Every token is a moment at which somebody may have got ahead.
             self._undecided = True

@@ -12,9 +12,11 @@ from .reserve import BackgroundReserve
 class Accounts:
     """Books charges and tokens on every account of a request's path.
 
-    The charge for the prompt and for the predicted output is booked at the start,
-    further output as it comes, and a refund at the end, so that at every moment an
-    account holds the delivered work plus open prepayments. Tokens are counted (and
+    The charge for the prompt and for the next part of the predicted output is booked
+    before it comes, and a refund at the end, so that at every moment an account holds
+    the delivered work plus open prepayments. (Paying for a whole answer in advance
+    would be fair in the end only: whoever has begun a long one would get nothing else
+    meanwhile.) Tokens are counted (and
     taken off quotas) only as they are processed. What an interruption makes the
     server read again is charged to nobody and summed up in ``recomputed``.
     """
@@ -51,7 +53,7 @@ class Accounts:
         counted = entry.counted
         output = counted.output + tokens
         self._count(entry, TokenCount(counted.uncached, counted.cached, output))
-        if output > entry.prepaid_output:
+        if entry.pay_ahead():
             self._book(entry)
         if output - entry.checked_output < QUOTA_CHUNK_TOKENS:
             return Verdict.CONTINUE
@@ -97,8 +99,10 @@ class Accounts:
         cached = tokens.cached - entry.counted.cached
         output = tokens.output - entry.counted.output
         entry.counted = tokens
+        charge = entry.costs.charge(uncached, cached, output)
         for node in entry.path:
             node.count(uncached, cached, output)
+            node.delivered += charge / node.weight
 
     def _recompute(self, entry: Entry, tokens: TokenCount) -> None:
         self.recomputed = TokenCount(

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from .servers import Server
     from .tree import Leaf, Node
 
+_PAID_AHEAD_TOKENS = 128
+"""Output that is paid for in advance at a time: what comes within a few seconds."""
+
 
 class Entry:
     """One waiting or running request.
@@ -145,8 +148,8 @@ class Entry:
         self.urgent = urgent
         self.run_output = 0
         self.output_bound = server.output_bound(self.request)
-        expected = self.leaf.predictor.mean(self.output_bound)
-        self.prepaid_output = max(expected, self.counted.output)
+        self.prepaid_output = 0
+        self.pay_ahead()
         self.dispatch = Dispatch(
             request_id=self.request.request_id,
             server_id=server.capacity.server_id,
@@ -155,6 +158,21 @@ class Entry:
             waited_s=self.waited_first_s,
         )
         return self.dispatch
+
+    def pay_ahead(self) -> bool:
+        """Pay for the next part of the answer in advance, if it is time to.
+
+        For as much as is likely to come, but only a part at a time.
+        """
+        output = self.counted.output
+        if output < self.prepaid_output - _PAID_AHEAD_TOKENS // 2:
+            return False
+        expected = output + self.expected_left()
+        ahead = min(expected, output + _PAID_AHEAD_TOKENS)
+        if ahead <= self.prepaid_output:
+            return False
+        self.prepaid_output = ahead
+        return True
 
     def pause(self, now: float, *, lost: bool) -> None:
         """Go back to waiting after an interruption, or after its server was lost.

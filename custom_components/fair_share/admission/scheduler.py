@@ -117,7 +117,7 @@ class Scheduler:
     def put_server(self, capacity: ServerCapacity, now: float) -> None:
         """Add a server or change its capacity, and open it for starts."""
         server = self._board.servers.setdefault(
-            capacity.server_id, Server(capacity, now)
+            capacity.server_id, Server(capacity)
         )
         server.capacity = capacity
         server.usable = True
@@ -147,10 +147,10 @@ class Scheduler:
         if server is not None and server.held_slots:
             server.held_slots -= 1
 
-    def note_exhausted(self, server_id: str, now: float) -> None:
+    def note_exhausted(self, server_id: str, times: int = 1) -> None:
         """Note that an engine ran out of memory; plan with less. Unknown: ignored."""
         if server := self._board.servers.get(server_id):
-            server.note_exhausted(now)
+            server.note_exhausted(times)
 
     # The life of a request
 
@@ -165,7 +165,7 @@ class Scheduler:
             msg = f"request id in use: {request.request_id}"
             raise ValueError(msg)
         leaf = self._tree.leaf(request.class_id)
-        self._pass_time(now, wall)
+        self._pass_time(wall)
         self._sequence += 1
         entry = Entry(request, leaf, now, self._sequence)
         refusal = (
@@ -185,7 +185,7 @@ class Scheduler:
 
     def decide(self, now: float, wall: datetime) -> Decisions:
         """Start all that can start now, and refuse what lost its chance."""
-        self._pass_time(now, wall)
+        self._pass_time(wall)
         self._refuser.refuse_exhausted(wall)
         self._refuser.refuse_impatient(now)
         dispatches = self._starter.start_all(now)
@@ -405,6 +405,8 @@ class Scheduler:
         in_time = entry.in_time(outcome, now)
         for node in entry.path:
             node.note_ended(record, in_time=in_time)
+        if entry.server is not None:
+            entry.server.note_ended()
         if outcome is Outcome.FINISHED:
             entry.leaf.predictor.observe(entry.counted.output)
             self._durations.append(now - entry.started_s)
@@ -416,10 +418,8 @@ class Scheduler:
 
     # Time
 
-    def _pass_time(self, now: float, wall: datetime) -> None:
-        """Plan with more memory after quiet minutes; begin windows that are due."""
-        for server in self._board.servers.values():
-            server.note_time(now)
+    def _pass_time(self, wall: datetime) -> None:
+        """Refill quotas, and begin windows that are due."""
         moment = wall.astimezone(UTC)
         checked = self._windows_checked_at
         if checked - CLOCK_STEP_TOLERANCE <= moment < self._next_reset:

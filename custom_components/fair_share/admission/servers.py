@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from .entry import Entry
-from .kv import POOL_SAFETY, Growth, peak_tokens
+from .kv import LAG_TOKENS, POOL_SAFETY, Growth, peak_tokens
 from .model import Request, Rule, ServerCapacity
 from .status import ServerStatus
 from .tree import parting
@@ -11,13 +11,9 @@ from .tree import parting
 MIN_OUTPUT_TOKENS = 16
 """A request is only started where at least so much of an answer has room."""
 
-
-_LEAST_P90_LEFT = 8
-"""An answer that is longer than nine of ten is still given this many tokens more."""
-
-_AFTER_EXHAUSTION = 0.9
-_PER_QUIET_MINUTE = 0.01
-_MOST_COMMITMENT = 1.0
+_PER_EXHAUSTION = -0.01
+_PER_END = 0.0005
+_LEAST_COMMITMENT, _MOST_COMMITMENT = 0.5, 1.1
 
 
 @dataclass(slots=True)
@@ -37,11 +33,12 @@ class Server:
     """One server: its capacity and the requests that run on it.
 
     ``commitment`` is the part of a shared pool that is planned with. Where the engine
-    makes room by itself it is found by trial: a tenth less whenever the engine had to,
-    one point more for each quiet minute.
+    makes room by itself it is found by trial: one point less whenever the engine had
+    to, one more for every twenty requests that ended. It so settles where the engine
+    throws out one in twenty: to read those again costs less than memory that is free.
     """
 
-    def __init__(self, capacity: ServerCapacity, now: float) -> None:
+    def __init__(self, capacity: ServerCapacity) -> None:
         """Start with nothing running."""
         self.capacity = capacity
         self.usable = True
@@ -50,20 +47,20 @@ class Server:
         self.held_slots = 0
         self._protects = False
         self.commitment = POOL_SAFETY
-        self._quiet_since_s = now
 
-    def note_exhausted(self, now: float) -> None:
+    def note_exhausted(self, times: int = 1) -> None:
         """Note that the engine ran out of memory and made room by itself."""
-        self.commitment *= _AFTER_EXHAUSTION
-        self._quiet_since_s = now
+        self._commit(times * _PER_EXHAUSTION)
 
-    def note_time(self, now: float) -> None:
-        """Plan with more again after quiet minutes."""
-        minutes = int((now - self._quiet_since_s) // 60)
-        if self.capacity.survives_exhaustion and minutes > 0:
-            grown = self.commitment + minutes * _PER_QUIET_MINUTE
-            self.commitment = min(_MOST_COMMITMENT, grown)
-            self._quiet_since_s += minutes * 60
+    def note_ended(self) -> None:
+        """Note that a request has left; plan with a little more."""
+        if self.capacity.survives_exhaustion:
+            self._commit(_PER_END)
+
+    def _commit(self, more: float) -> None:
+        self.commitment = min(
+            _MOST_COMMITMENT, max(_LEAST_COMMITMENT, self.commitment + more)
+        )
 
     def room_tokens(self) -> int:
         """Return how long one sequence, prompt and output, can be at most."""
@@ -105,7 +102,7 @@ class Server:
         if pool is None or not self.running:
             return None
         newcomer = self._growth(entry, self.output_bound(entry.request))
-        peak = peak_tokens([*self._growths(), newcomer], self.capacity.block_tokens)
+        peak = self._peak([*self._growths(), newcomer])
         return None if peak <= pool * self.commitment else Rule.NO_KV
 
     def begin_round(self) -> None:
@@ -117,8 +114,7 @@ class Server:
         if self._protects:
             return
         self._protects = True
-        if self.blocked is None or self.blocked.entry is not blocked.entry:
-            self.blocked = blocked
+        self.blocked = blocked
 
     def unblock(self, entry: Entry) -> None:
         """Note that a request does not wait any more."""
@@ -139,7 +135,7 @@ class Server:
 
     def committed_tokens(self) -> int:
         """Return the most tokens that the running requests will hold together."""
-        return peak_tokens(self._growths(), self.capacity.block_tokens)
+        return self._peak(self._growths())
 
     def status(self) -> ServerStatus:
         """Return a snapshot."""
@@ -161,10 +157,14 @@ class Server:
     def _growth(self, entry: Entry, output_bound: int) -> Growth:
         output = entry.counted.output
         held = max(entry.request.prompt_tokens, entry.prompt.prompt) + output
-        left = output_bound - output
         # An engine that loses its streams when the pool is full must never be
         # planned with a guess; one that makes room by itself may be.
         if self.capacity.survives_exhaustion:
-            likely = entry.leaf.predictor.p90(output_bound) - output
-            left = min(left, max(likely, _LEAST_P90_LEFT))
-        return Growth(held, max(left, 0))
+            left = entry.leaf.predictor.left(output, output_bound)
+        else:
+            left = max(output_bound - output, 0)
+        return Growth(held, left)
+
+    def _peak(self, growths: list[Growth]) -> int:
+        lag = 0 if self.capacity.survives_exhaustion else LAG_TOKENS
+        return peak_tokens(growths, self.capacity.block_tokens, lag_tokens=lag)

@@ -1,5 +1,7 @@
 """Starting what can start, and interrupting what has to make room."""
 
+from math import inf
+
 from .accounts import Accounts
 from .board import Board
 from .entry import Entry
@@ -54,7 +56,7 @@ class Starter:
             server = self._place(choice.entry, full)
             if server is None:
                 passed_over.add(choice.entry)
-                full.update(self._note_obstacles(choice.entry))
+                full.update(self._note_obstacles(choice))
                 continue
             dispatches.append(self._start(choice, server, now))
         return tuple(dispatches)
@@ -85,18 +87,22 @@ class Starter:
             default=None,
         )
 
-    def _note_obstacles(self, entry: Entry) -> set[Server]:
+    def _note_obstacles(self, choice: Choice) -> set[Server]:
         """Return the servers on which nothing more can start in this round.
 
-        Where the request waits for memory, others may overtake it within limits.
+        Where the request waits for memory, others may overtake it within limits, but
+        not if it is overdue.
         """
         full: set[Server] = set()
+        entry = choice.entry
+        overdue = choice.rule is Rule.OVERDUE
+        allowance = -inf if overdue else self._settings.bypass
         for server in self._board.hosts(entry):
             obstacle = server.obstacle(entry)
             if obstacle is Rule.NO_SLOT:
                 full.add(server)
             elif obstacle is Rule.NO_KV:
-                server.block(Blocked(entry, self._settings.bypass))
+                server.block(Blocked(entry, allowance))
         return full
 
     def _start(self, choice: Choice, server: Server, now: float) -> Dispatch:

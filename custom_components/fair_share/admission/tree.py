@@ -6,7 +6,9 @@ compared by it. A node's ``virtual_time`` is the level at which its children
 compete; it never goes back, and a child that comes back after it had nothing
 waiting is lifted to it, so that nobody saves up a right to service by being away
 (Sheng et al., OSDI 2024; the monotone virtual time is that of start-time fair
-queueing). A counter is never lowered by being idle: pausing pays no debt.
+queueing). It follows what was delivered, not what was paid for in advance: who comes
+back has nothing running yet, and may catch up with those whose answers are still
+being written. A counter is never lowered by being idle: pausing pays no debt.
 """
 
 from collections import OrderedDict, deque
@@ -41,7 +43,7 @@ class Node:
     ``path`` are the nodes from the root down to this one. ``urgent_lead`` is the part
     of ``counter`` that the node gained by being more urgent than a sibling, not by the
     policy. ``held_back`` marks a node that waits on a limit of its own and so does not
-    compete.
+    compete. ``delivered`` is ``counter`` without what is paid for in advance.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class Node:
         self.parent: Node | None = None
         self.place_under(parent)
         self.counter: float = 0.0 if parent is None else parent.virtual_time
+        self.delivered = self.counter
         self.virtual_time: float = 0.0
         self.urgent_lead = 0.0
         self.held_back = False
@@ -104,12 +107,23 @@ class Node:
     def lift(self) -> None:
         """Come back into the competition: at least at the level of the siblings."""
         if self.parent is not None:
-            self.counter = max(self.counter, self.parent.virtual_time)
+            self.shift(max(0.0, self.parent.virtual_time - self.counter))
         self.held_back = False
+
+    def reweigh(self, weight: float) -> None:
+        """Change the weight; what is paid for in advance will be refunded by it."""
+        ahead = (self.counter - self.delivered) * self.weight
+        self.counter = self.delivered + ahead / weight
+        self.weight = weight
 
     def at_capacity(self) -> bool:
         """Whether as many requests run as the node's own limit allows."""
         return self.caps.in_flight is not None and self.running >= self.caps.in_flight
+
+    def shift(self, by: float) -> None:
+        """Move to another level among the siblings."""
+        self.counter += by
+        self.delivered += by
 
     def note_rejected(self) -> None:
         """Count a refusal here and on every account above."""
@@ -163,7 +177,7 @@ class Node:
             node_id=self.node_id,
             tokens=self.tokens,
             charge=self.charge - prepaid,
-            counter=self.counter - prepaid / self.weight,
+            counter=self.delivered,
             virtual_time=self.virtual_time,
             requests=self.requests,
             rejected=self.rejected,
@@ -180,7 +194,7 @@ class Node:
         """Take over the account from before a restart."""
         self._tokens = [state.tokens.uncached, state.tokens.cached, state.tokens.output]
         self.charge = state.charge
-        self.counter = state.counter
+        self.counter = self.delivered = state.counter
         self.virtual_time = state.virtual_time
         self.requests = state.requests
         self.rejected = state.rejected
@@ -250,7 +264,7 @@ class ShareTree:
             self._attach(node, parent)
         elif node.parent is not parent:
             self._move(node, parent)
-        node.weight = spec.weight
+        node.reweigh(spec.weight)
         node.caps = spec.caps
         node.window.set_spec(spec.quota, wall)
         return node
@@ -342,14 +356,13 @@ class ShareTree:
     def advance(self, path: tuple[Node, ...]) -> None:
         """Move virtual time on, before the chosen request at ``path`` is charged.
 
-        At each level to the smallest counter among the children that wait and are
-        not held back by a limit of their own; with one band that is the counter of
-        the chosen child, as in the published rule.
+        At each level to the least that was delivered to a child that waits and is not
+        held back by a limit of its own.
         """
         for node in path[:-1]:
             lowest = min(
                 (
-                    child.counter
+                    child.delivered
                     for child in node.children.values()
                     if child.waiting and not child.held_back
                 ),
@@ -371,7 +384,7 @@ class ShareTree:
         assert node.parent is not None  # noqa: S101 - only children are moved
         del node.parent.children[node.node_id]
         node.place_under(parent)
-        node.counter = parent.virtual_time
+        node.shift(parent.virtual_time - node.delivered)
         self._attach(node, parent)
         for above in node.path[:-1]:
             if above.waiting == 0 and node.waiting:
