@@ -423,7 +423,7 @@ class Scheduler:
         moment = wall.astimezone(UTC)
         checked = self._windows_checked_at
         if checked - CLOCK_STEP_TOLERANCE <= moment < self._next_reset:
-            self._tree.refill(wall)
+            self._reset_nodes += self._tree.refill(wall)
             return
         self._windows_checked_at = moment
         self._reset_nodes += [
