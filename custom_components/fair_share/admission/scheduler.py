@@ -29,8 +29,6 @@ from .model import (
     Settings,
     TokenCount,
     Verdict,
-    Workload,
-    WorkloadProfile,
 )
 from .policies import POLICIES
 from .quota import CLOCK_STEP_TOLERANCE
@@ -296,10 +294,6 @@ class Scheduler:
             if (refill := waits_for_refill(leaf)) is not None
         ]
         return min([self._next_reset, *refills])
-
-    def profile(self, workload: Workload) -> WorkloadProfile:
-        """Return how urgent a workload is under the rules of now."""
-        return self._settings.profiles[workload]
 
     def has_class(self, class_id: str) -> bool:
         """Return whether the request class exists."""
