@@ -73,10 +73,11 @@ def lines() -> Iterator[str]:
     for record in front.records:
         job = day.by_id[record.request_id]
         asking = day.askings[job.client]
+        class_id = f"{asking.source}/{asking.workload}"
         request = Request(
-            job.job_id, record.class_id, job.prompt_tokens, job.max_output_tokens
+            job.job_id, class_id, job.prompt_tokens, job.max_output_tokens
         )
-        path = (ROOT_ID, asking.member, asking.source, record.class_id)
+        path = (ROOT_ID, asking.member, asking.source, class_id)
         ending = Ending(request, path, record.duration_s, record)
         start_s = day.log.requests[0].arrived_s
         yield _text(

@@ -83,9 +83,9 @@ def run(arguments: argparse.Namespace) -> None:
             sys.exit(f"whatif: {arguments.profile}: {err}")
     try:
         day = day_of(read_logs(arguments.logs))
+        outcomes = what_if(day, Machine(times, arguments.batch))
     except (LogError, ReplayError) as err:
         sys.exit(f"whatif: {err}")
-    outcomes = what_if(day, Machine(times, arguments.batch))
     if arguments.json:
         print(json.dumps(_as_json(day, outcomes)))
     else:
@@ -93,7 +93,10 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def what_if(day: Day, machine: Machine) -> dict[str, Outcome]:
-    """Return what everybody would have got, by policy and without a queue."""
+    """Return what everybody would have got, by policy and without a queue.
+
+    Raises ``ReplayError``.
+    """
     outcomes: dict[str, Outcome] = {}
     with Progress("whatif") as progress:
         for policy in (*POLICIES, STRAIGHT):

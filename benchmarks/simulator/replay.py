@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from custom_components.fair_share.admission.model import (
+    ROOT_ID,
     NodeSpec,
     Request,
     ServerCapacity,
@@ -32,7 +33,7 @@ _ABORT_S = 0.1
 
 
 class ReplayError(Exception):
-    """A log can be read, but there is nothing in it to replay."""
+    """A log can be read, but there is nothing in it that can be replayed."""
 
 
 class _Asking(NamedTuple):
@@ -79,11 +80,12 @@ def day_of(log: ActivityLog) -> Day:
     jobs: list[LoggedJob] = []
     left_out: dict[str, int] = {}
     start_s = min((each.arrived_s for each in log.requests), default=0.0)
+    longest = min(capacity.context_tokens, _memory(capacity).longest_tokens)
     for request in log.requests:
         job = _job(request, start_s, askings)
         if job is None:
             left_out[request.outcome] = left_out.get(request.outcome, 0) + 1
-        elif job.prompt_tokens + job.output_tokens > _longest(capacity):
+        elif job.prompt_tokens + job.output_tokens > longest:
             left_out["too_long"] = left_out.get("too_long", 0) + 1
         else:
             jobs.append(job)
@@ -124,12 +126,6 @@ def _together(servers: tuple[ServerCapacity, ...]) -> ServerCapacity:
         context_tokens=max(server.context_tokens for server in servers),
         kv_tokens=sum(known) if len(known) == len(pools) else None,
     )
-
-
-def _longest(capacity: ServerCapacity) -> int:
-    pool = capacity.kv_tokens
-    longest = capacity.context_tokens
-    return longest if pool is None else min(longest, pool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,10 +191,17 @@ class ReplayFront(HouseholdFront):
         asking = next(self._sources)
         nodes = self._household.nodes
         member = nodes.get(client.member, NodeSpec(client.member))
-        source = nodes.get(asking.source, NodeSpec(asking.source, client.member))
-        self._scheduler.put_node(member, WALL)
-        self._scheduler.put_node(replace(source, parent_id=client.member), WALL)
-        return asking.source
+        source = nodes.get(asking.source, NodeSpec(asking.source))
+        # Names of our own: a device may have been given to somebody else meanwhile.
+        member_id = f"member {client.member}"
+        source_id = f"{member_id}, source {asking.source}"
+        self._scheduler.put_node(
+            replace(member, node_id=member_id, parent_id=ROOT_ID), WALL
+        )
+        self._scheduler.put_node(
+            replace(source, node_id=source_id, parent_id=member_id), WALL
+        )
+        return source_id
 
     def _request(self, job: Job, class_id: str) -> Request:
         logged = self._jobs[job.job_id]
@@ -287,9 +290,15 @@ def replay(
 ) -> Replayed:
     """Work a day off under a policy, or straight at the server.
 
-    ``tell`` is called with the number of answers that are ready.
+    ``tell`` is called with the number of answers that are ready. Raises
+    ``ReplayError`` if a limit of the household lets something wait for ever.
     """
     front = PassThrough() if policy == STRAIGHT else ReplayFront(day, policy)
     onlooker = _Onlooker(front, day, tell)
-    done = run(day.jobs, machine.engine(day), onlooker)
+    try:
+        done = run(day.jobs, machine.engine(day), onlooker)
+    except RuntimeError:
+        raise ReplayError(
+            f"under {policy} a limit of a member lets requests wait for ever"
+        ) from None
     return Replayed(done, onlooker.began_s, onlooker.contended)

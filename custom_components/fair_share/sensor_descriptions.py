@@ -36,6 +36,11 @@ def _remaining_percent(window: WindowStatus) -> float | None:
     return 100 * window.remaining_tokens / max(1, window.limit_tokens)
 
 
+def _next_reset(window: WindowStatus) -> datetime | None:
+    # What is refilled steadily has no reset.
+    return window.resets_at if window.refill_per_s is None else None
+
+
 QUEUE_DEPTH = NodeSensorDescription(
     key="queue_depth",
     state_class=SensorStateClass.MEASUREMENT,
@@ -126,7 +131,7 @@ MEMBER_SENSORS = (
     NodeSensorDescription(
         key="next_reset",
         device_class=SensorDeviceClass.TIMESTAMP,
-        value=lambda status: status.window.resets_at,
+        value=lambda status: _next_reset(status.window),
     ),
     TOKENS_SERVED,
     NodeSensorDescription(

@@ -3,14 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 import random
 
 import pytest
 
 from custom_components.fair_share.admission.model import (
-    DEFAULT_PROFILES,
     Ending,
     Limits,
     NodeSpec,
@@ -25,7 +24,6 @@ from custom_components.fair_share.admission.model import (
     TokenCount,
     Verdict,
     Workload,
-    WorkloadProfile,
 )
 from custom_components.fair_share.admission.queue import AdmissionQueue, Grant
 from custom_components.fair_share.admission.scheduler import Scheduler
@@ -414,15 +412,8 @@ async def test_every_ending_is_told_with_its_account_or_its_refusal(home: Home) 
     assert {each.path for each in home.endings} == {path}
 
 
-async def test_who_asks_how_urgent_a_workload_is_hears_the_rules_of_now(
-    home: Home,
-) -> None:
-    assert home.queue.profile(Workload.CHAT) == DEFAULT_PROFILES[Workload.CHAT]
-    urgent = replace(DEFAULT_PROFILES[Workload.CHAT], band=0)
-    profiles: dict[Workload, WorkloadProfile] = {
-        **DEFAULT_PROFILES,
-        Workload.CHAT: urgent,
-    }
-    home.queue.configure(Settings(profiles=profiles))
-    assert home.queue.profile(Workload.CHAT) == urgent
-    assert home.queue.profile(Workload.VOICE) == DEFAULT_PROFILES[Workload.VOICE]
+async def test_the_rules_in_force_can_be_looked_at(home: Home) -> None:
+    assert home.queue.settings == Settings()
+    other = Settings(policy="latency_first", limits=Limits(queued=1))
+    home.queue.configure(other)
+    assert home.queue.settings == other

@@ -189,6 +189,23 @@ def test_a_log_with_nothing_to_replay_says_so(
         day(*requests, servers=servers)
 
 
+def test_a_limit_that_lets_nothing_start_is_told() -> None:
+    never = NodeSpec("parent", caps=Caps(in_flight=0))
+    with pytest.raises(ReplayError, match="wait for ever"):
+        played(day(asked(), nodes=(never,)))
+
+
+def test_a_device_that_was_given_to_somebody_else_asks_for_each_of_them() -> None:
+    tablet = NodeSpec("tablet", "parent", weight=2.0)
+    what = day(
+        asked("a", source="tablet"),
+        asked("b", source="tablet", member="child"),
+        asked("c", source="household", member="household"),
+        nodes=(tablet, NodeSpec("child", "tablet")),
+    )
+    assert list(outcome(what).members) == ["child", "household", "parent"]
+
+
 def test_what_members_got_counts_from_their_arrival() -> None:
     what = day(
         asked("a", output_tokens=2),

@@ -355,6 +355,8 @@ async def test_what_ends_after_the_household_was_unloaded_is_written(
     await hass.async_block_till_done()
     outcomes = [line["outcome"] for line in requests(written(folder))]
     assert outcomes == [FINISHED, "stopped"]
+    (head,) = [line for line in written(folder) if line["type"] == "household"]
+    assert [each["server_id"] for each in head["servers"]] == ["server"]
 
 
 async def test_a_deleted_household_leaves_no_log(

@@ -145,3 +145,21 @@ async def test_a_quota_can_be_set_and_taken_away_live(
     await elapse(6)
     assert show("child_quota_remaining") == STATE_UNKNOWN
     assert show("child_tokens_window") == "6"
+
+
+async def test_a_steady_quota_fills_up_by_itself_and_has_no_reset(
+    hass: HomeAssistant, llama: FakeServer, elapse: Elapse, show: Show
+) -> None:
+    quota = {"quota_tokens": 100, "quota_window": "steady", "quota_refill": 600}
+    entry = household_entry(server(llama.url), member("parent", **quota))
+    await set_up(hass, entry)
+    await use(entry, 50)
+    await elapse(0)
+    assert show("parent_quota_remaining") == "50"
+    assert show("parent_next_reset") == STATE_UNKNOWN
+    await elapse(60)
+    assert show("parent_quota_remaining") == "60"
+    assert show("parent_tokens_window") == "40"
+    await elapse(240)
+    await elapse(60)
+    assert show("parent_quota_remaining") == "100"

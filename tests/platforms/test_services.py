@@ -96,6 +96,7 @@ async def test_the_quota_is_told_with_what_is_left(
     assert quota["limit_tokens"] == 100
     assert quota["remaining_tokens"] == 94
     assert quota["started_at"] < quota["resets_at"]
+    assert quota["refill_per_hour"] is None
 
 
 async def test_shares_are_compared_among_those_who_asked(

@@ -357,7 +357,11 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """What has to happen now; ``reset_nodes`` began a new quota window."""
+    """What has to happen now.
+
+    The quotas of ``reset_nodes`` have more left: a new window began, or they were
+    refilled.
+    """
 
     dispatches: tuple[Dispatch, ...] = ()
     preemptions: tuple[Preemption, ...] = ()

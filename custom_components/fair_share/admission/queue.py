@@ -26,8 +26,6 @@ from .model import (
     Settings,
     TokenCount,
     Verdict,
-    Workload,
-    WorkloadProfile,
 )
 from .scheduler import Scheduler
 from .state import LedgerState
@@ -269,10 +267,6 @@ class AdmissionQueue:
         """Change the rules; nothing is lost. Raises ``KeyError``: policy unknown."""
         self.scheduler.configure(settings)
         self.decide()
-
-    def profile(self, workload: Workload) -> WorkloadProfile:
-        """Return how urgent a workload is under the rules of now."""
-        return self.scheduler.profile(workload)
 
     def grant_tokens(self, node_id: str, tokens: int) -> None:
         """Add tokens to a quota for its current window. Raises ``KeyError``."""

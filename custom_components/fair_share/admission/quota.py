@@ -162,6 +162,7 @@ class WindowAccount:
             limit_tokens=None
             if self.limit is None
             else self.limit + self.granted_tokens,
+            refill_per_s=self.refill_per_s,
         )
 
     def _begin(self) -> None:

@@ -29,8 +29,6 @@ from .model import (
     Settings,
     TokenCount,
     Verdict,
-    Workload,
-    WorkloadProfile,
 )
 from .policies import POLICIES
 from .quota import CLOCK_STEP_TOLERANCE
@@ -297,10 +295,6 @@ class Scheduler:
         ]
         return min([self._next_reset, *refills])
 
-    def profile(self, workload: Workload) -> WorkloadProfile:
-        """Return how urgent a workload is under the rules of now."""
-        return self._settings.profiles[workload]
-
     def has_class(self, class_id: str) -> bool:
         """Return whether the request class exists."""
         return class_id in self._tree.nodes
@@ -423,7 +417,7 @@ class Scheduler:
         moment = wall.astimezone(UTC)
         checked = self._windows_checked_at
         if checked - CLOCK_STEP_TOLERANCE <= moment < self._next_reset:
-            self._tree.refill(wall)
+            self._reset_nodes += self._tree.refill(wall)
             return
         self._windows_checked_at = moment
         self._reset_nodes += [

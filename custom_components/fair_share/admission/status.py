@@ -10,7 +10,9 @@ from .model import QuotaWindow, RequestRecord, Rule, TokenCount, Workload
 class WindowStatus:
     """The current quota window of a node; ``limit_tokens`` is ``None`` without quota.
 
-    ``limit_tokens`` includes tokens granted on top for this window only.
+    ``limit_tokens`` includes tokens granted on top for this window only. With
+    ``refill_per_s``, in tokens per second, the quota is refilled steadily:
+    ``used_tokens`` are missing from it now, and nothing happens at ``resets_at``.
     """
 
     window: QuotaWindow
@@ -18,6 +20,7 @@ class WindowStatus:
     resets_at: datetime
     used_tokens: int
     limit_tokens: int | None
+    refill_per_s: float | None = None
 
     @property
     def remaining_tokens(self) -> int | None:

@@ -308,11 +308,14 @@ class ShareTree:
         del node.parent.children[node_id]
         self._forget(node)
 
-    def refill(self, wall: datetime) -> None:
-        """Let time refill the quotas that are refilled steadily."""
+    def refill(self, wall: datetime) -> list[str]:
+        """Let time refill what is refilled steadily; return whose quotas lacked any."""
+        refilled = []
         for node in self.nodes.values():
             if node.window.refill_per_s is not None:
+                refilled += [node.node_id] * (node.window.level > 0)
                 node.window.roll(wall)
+        return refilled
 
     def states(self, prepaid: Mapping[str, float]) -> tuple[NodeState, ...]:
         """Return all accounts, also those whose node has not come back yet.

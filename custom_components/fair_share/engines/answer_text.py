@@ -28,6 +28,7 @@ class AnswerText:
         """A tool call has begun."""
         self._blank = True
         self._pairs = SurrogatePairs()
+        self._thought_pairs = SurrogatePairs()
         self._stops = StopFilter(stops)
         self._thought_stops = StopFilter(stops)
 
@@ -60,14 +61,15 @@ class AnswerText:
         """Take the next piece of reasoning that the server sent as such."""
         self.separated = True
         self.think.separated_by_server()
-        yield from self._keep([Thinking(self._thought_stops.feed(text), tokens)])
+        shown = self._thought_stops.feed(self._thought_pairs.join(text))
+        yield from self._keep([Thinking(shown, tokens)])
 
     def cut(self) -> int:
         """End a run in the middle; return the tokens that were not told yet.
 
         Half a character is dropped: the next run begins before it.
         """
-        self._pairs = SurrogatePairs()
+        self._pairs, self._thought_pairs = SurrogatePairs(), SurrogatePairs()
         return self.think.take_tokens()
 
     def close(self, *, complete: bool) -> Iterator[Delta]:

@@ -20,7 +20,6 @@ from .base import (
     GenerationRequest,
     NoChatModelError,
     Resume,
-    ResumeWay,
     UnreachableError,
 )
 from .body import chat_body
@@ -30,7 +29,7 @@ from .model_list import list_models
 from .open_answer import OpenAnswer
 from .patience import PatientReader
 from .picture import sees_pictures
-from .resume import COMPLETION_PATH, Asked, completion_body, continued
+from .resume import Asked, continued
 from .stops import stops_of
 from .think import ThinkFilter
 
@@ -99,6 +98,7 @@ class ChatEngine(ABC):
     ) -> AsyncGenerator[AsyncIterator[Delta]]:
         """Generate; see ``base.Engine.stream``."""
         answer = OpenAnswer() if answer is None else answer
+        answer.resume = self._resume
         asked = Asked(CHAT_PATH, await self._body(request))
         if answer.begun:
             asked = await self._asked_to_go_on(asked.body, answer)
@@ -109,7 +109,6 @@ class ChatEngine(ABC):
                     stops=stops_of(request.parameters),
                 )
             )
-        answer.resume = self._resume
         chat = ChatStream(answer, max_output_tokens=asked.body["max_tokens"])
         async with (
             self._open(asked) as response,
@@ -174,17 +173,9 @@ class ChatEngine(ABC):
 
         Raises ``EngineError`` if it can't from here.
         """
-        answer.resume = self._resume
-        if self._resume is None or not answer.can_go_on():
+        if not answer.can_go_on():
             raise EngineError("the server can't go on with the answer")
-        if self._resume.way is ResumeWay.CONTINUE:
-            return Asked(CHAT_PATH, {**body, **continued(body, answer)})
-        prompt = await self._prompt(body)
-        return Asked(COMPLETION_PATH, completion_body(body, prompt, answer))
-
-    async def _prompt(self, _body: Mapping[str, Any]) -> str:
-        """Return a chat as the text that the model reads. Raises ``EngineError``."""
-        raise ClientFaultError("this kind of server does not show its prompts")
+        return Asked(CHAT_PATH, {**body, **continued(body, answer)})
 
     @asynccontextmanager
     async def _open(self, asked: Asked) -> AsyncGenerator[aiohttp.ClientResponse]:

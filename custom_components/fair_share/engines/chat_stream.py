@@ -27,7 +27,6 @@ from .errors import error_from_stream, error_in, error_of_event
 from .open_answer import OpenAnswer
 from .parts import text_and_thought
 from .sse import ERROR, EventTooLargeError, SseEvent, SseParser
-from .surrogates import well_formed
 from .tool_calls import CallIndexer
 from .usage import TokenMeter
 from .values import whole
@@ -148,6 +147,8 @@ class ChatStream:
         if delta is None:
             delta = {"content": choice.get("text")}
         if isinstance(delta, Mapping):
+            if not choice.get("finish_reason"):
+                self._leave_before(delta)
             yield from self._delta(delta)
         self._note_finish(choice.get("finish_reason"))
         self._note_limit()
@@ -167,11 +168,9 @@ class ChatStream:
 
     def _delta(self, delta: Mapping[str, Any]) -> Iterator[Delta]:
         text, thought = text_and_thought(delta)
-        if (piece := thought or text) and self._answer.word_ends_before(piece):
-            raise InterruptedAnswer
         if thought:
             self._note_output()
-            yield from self._text.add_thought(well_formed(thought), self._meter.take())
+            yield from self._text.add_thought(thought, self._meter.take())
         if text:
             self._note_output()
             yield from self._text.add(text, self._meter.take())
@@ -181,6 +180,12 @@ class ChatStream:
                 self._note_output()
                 self._text.called = True
                 yield from self._calls.fragment(raw, self._meter.take())
+
+    def _leave_before(self, delta: Mapping[str, Any]) -> None:
+        if self._answer.asked:
+            text, thought = text_and_thought(delta)
+            if (piece := thought or text) and self._answer.leaves_before(piece):
+                raise InterruptedAnswer
 
     def _leave_if_asked(self) -> None:
         if not self.finished and self._answer.leaves_now():

@@ -22,8 +22,16 @@ from .base import (
     ResumeWay,
 )
 from .chat_engine import CHAT_PATH, ChatEngine
+from .open_answer import OpenAnswer
 from .prometheus import total
-from .resume import CONTINUES, Messages, try_continuing
+from .resume import (
+    COMPLETION_PATH,
+    CONTINUES,
+    Asked,
+    Messages,
+    completion_body,
+    try_continuing,
+)
 from .think import opens_block
 from .values import label, positive, text, whole
 
@@ -106,6 +114,15 @@ class LlamaCppEngine(ChatEngine):
             return opens_block(await self._prompt({"messages": [_SHORT]}))
         except ClientFaultError, NotAnEngineError:
             return None
+
+    async def _asked_to_go_on(
+        self, body: Mapping[str, Any], answer: OpenAnswer
+    ) -> Asked:
+        asked = await super()._asked_to_go_on(body, answer)
+        if self._resume == Resume(ResumeWay.TEMPLATE):
+            prompt = await self._prompt(body)
+            return Asked(COMPLETION_PATH, completion_body(body, prompt, answer))
+        return asked
 
     async def _how_to_resume(self) -> Resume | None:
         if found := await try_continuing(self._continuation):

@@ -7,6 +7,7 @@ whoever is asked to leave reads on for a moment until a word ends.
 """
 
 import asyncio
+from math import inf
 
 from .answer_text import AnswerText
 from .base import Resume
@@ -34,6 +35,11 @@ class OpenAnswer:
         """Whether anything of it has come."""
         return bool(self.text.received or self.text.reasoned)
 
+    @property
+    def asked(self) -> bool:
+        """Whether it is to be left."""
+        return self._asked_s is not None
+
     def begin(self, text: AnswerText) -> None:
         """Begin with the filters that this server needs."""
         self.text = text
@@ -44,9 +50,9 @@ class OpenAnswer:
         if self._asked_s is None:
             self._asked_s = now
         if self._read is not None:
+            limit_s = self.patience_s(inf)
             ends = self._read.when()
-            soon = now + _WORD_LIMIT_S
-            self._read.reschedule(soon if ends is None else min(ends, soon))
+            self._read.reschedule(min(now + limit_s, inf if ends is None else ends))
 
     def stay(self) -> None:
         """Do not leave after all."""
@@ -55,19 +61,21 @@ class OpenAnswer:
     def can_go_on(self) -> bool:
         """Whether the server can go on from here after an interruption."""
         text, resume = self.text, self.resume
-        if resume is None or text.called or text.think.inside:
+        if resume is None or text.called or text.think.inside or text.think.held:
             return False
         if text.separated and not resume.reasoning:
             return False
-        # White space alone can't be continued everywhere, nothing and reasoning can.
-        return not text.blank or not text.received
+        if not text.blank:
+            return True
+        # White space alone can't be continued everywhere, and reasoning only where the
+        # server knows it as such. Where nothing has come the answer begins anew.
+        return not text.received and (text.separated or not text.thought)
 
-    def word_ends_before(self, text: str) -> bool:
-        """Whether to leave before this piece, because a word ends there."""
+    def leaves_before(self, text: str) -> bool:
+        """Whether to leave before this piece, because no word goes on with it."""
         return (
-            self._asked_s is not None
-            and self._in_word()
-            and not text[0].isalnum()
+            self.asked
+            and not (self._in_word() and text[0].isalnum())
             and self._can_be_cut()
         )
 
@@ -79,8 +87,10 @@ class OpenAnswer:
 
     def patience_s(self, limit_s: float) -> float:
         """Return for how long the next piece may be waited for, at most ``limit_s``."""
-        if self._asked_s is None or not self.can_go_on():
+        if self._asked_s is None or not self._can_be_cut():
             return limit_s
+        if not self._in_word():
+            return 0.0
         now = asyncio.get_running_loop().time()
         return max(0.0, min(limit_s, self._asked_s + _WORD_LIMIT_S - now))
 

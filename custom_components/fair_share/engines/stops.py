@@ -22,8 +22,6 @@ class StopFilter:
         """Take the next piece and return what can be shown by now."""
         if not self._stops:
             return text
-        if self.stopped:
-            return ""
         text = self.held + text
         found = [at for stop in self._stops if (at := text.find(stop)) >= 0]
         if found:

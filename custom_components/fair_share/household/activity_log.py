@@ -109,6 +109,15 @@ class ActivityLog:
             if entries:
                 await self._async_try(self._write, self._describe(), entries)
 
+    @callback
+    def prepare_stop(self) -> None:
+        """Keep how the household is set up, before its servers are let go.
+
+        The lines that are still to come are of the household as it was.
+        """
+        household = self._describe()
+        self._describe = lambda: household
+
     async def async_stop(self) -> None:
         """Write what was noted; what still runs is written as it ends."""
         self._at_once = True

@@ -140,6 +140,7 @@ def _window(window: WindowStatus) -> JsonObjectType:
         "started_at": window.started_at.isoformat(),
         "resets_at": window.resets_at.isoformat(),
         "used_tokens": window.used_tokens,
+        "refill_per_hour": _per_hour(window.refill_per_s),
         "limit_tokens": window.limit_tokens,
         "remaining_tokens": window.remaining_tokens,
     }
@@ -207,6 +208,10 @@ def _server(view: ServerView, placed: ServerStatus | None) -> JsonObjectType:
 
 def _title(server_id: str | None, titles: Mapping[str, str]) -> str | None:
     return titles.get(server_id, server_id) if server_id else None
+
+
+def _per_hour(per_s: float | None) -> int | None:
+    return None if per_s is None else round(per_s * 3600)
 
 
 def _rounded(seconds: float | None) -> float | None:

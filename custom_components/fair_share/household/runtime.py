@@ -34,13 +34,12 @@ class Household:
         """Build everything from the entry; nothing runs yet."""
         self.hass = hass
         self.entry = entry
-        self.settings: Settings = settings_from(entry.options)
         self.registry = Registry(hass, entry)
         self.identity = IdentityResolver(hass, self.registry)
         self.ledger = Ledger(hass, entry.entry_id)
         self.updates = UpdateHub(hass)
         clock = HouseholdClock()
-        scheduler = Scheduler(clock.wall(), settings=self.settings)
+        scheduler = Scheduler(clock.wall(), settings=settings_from(entry.options))
         self.activity = ActivityLog(hass, entry.entry_id, self._describe)
         self.queue = AdmissionQueue(
             scheduler,
@@ -69,6 +68,7 @@ class Household:
 
     async def async_unload(self) -> None:
         """Refuse what waits, let go of the servers, write the accounts."""
+        self.activity.prepare_stop()
         self.servers.stop()
         self.queue.close()
         await self.ledger.async_stop()
@@ -77,8 +77,7 @@ class Household:
     async def async_apply(self) -> None:
         """Apply changed options and subentries without disturbing what runs."""
         change = self.registry.apply(self.entry)
-        self.settings = settings_from(self.entry.options)
-        self.queue.configure(self.settings)
+        self.queue.configure(settings_from(self.entry.options))
         for node in (*change.added, *change.changed):
             self.queue.put_node(node)
         for node_id in change.removed:
@@ -94,6 +93,11 @@ class Household:
     async def count_tokens(self, request: GenerationRequest) -> int:
         """Return a prompt's length in tokens, counted if a server can."""
         return await self._generator.count_tokens(request)
+
+    @property
+    def settings(self) -> Settings:
+        """The rules that the queue follows."""
+        return self.queue.settings
 
     def context_limit(self) -> int | None:
         """Return the longest context, in tokens, of the servers that are ready."""
