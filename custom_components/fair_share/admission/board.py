@@ -18,19 +18,34 @@ class Board:
         self.waiting: dict[str, Entry] = {}
         self.running: dict[str, Entry] = {}
         self.backlogged: dict[str, Leaf] = {}
+        self.any_held_back = False
+        self._background_waiting = 0
+        self.in_flight_cost = 0.0
         self._out_of_reach: dict[str, Entry] = {}
+        self._latest_hosts: tuple[Server, ...] = ()
 
     def knows(self, request_id: str) -> bool:
         """Whether a request of this id waits or runs."""
         return request_id in self.waiting or request_id in self.running
 
-    def hosts(self, entry: Entry) -> list[Server]:
+    def hosts(self, entry: Entry) -> tuple[Server, ...]:
         """Return the servers in reach that could run the request if it were alone."""
-        return [
+        return tuple(
             server
             for server in self.servers.values()
             if server.usable and server.holds(entry.request)
-        ]
+        )
+
+    @property
+    def any_out_of_reach(self) -> bool:
+        """Whether something waits that no server in reach could run."""
+        return bool(self._out_of_reach)
+
+    def weigh(self, entry: Entry) -> None:
+        """Note the most that a running request can be charged, as is known now."""
+        cost = entry.worst_cost()
+        self.in_flight_cost += cost - entry.in_flight_cost
+        entry.in_flight_cost = cost
 
     def slots(self) -> int:
         """Return how many requests can run at once on the servers in reach."""
@@ -48,13 +63,16 @@ class Board:
 
     def background_waits(self) -> bool:
         """Whether background work waits."""
-        return any(
-            leaf.workload is Workload.BACKGROUND for leaf in self.backlogged.values()
-        )
+        return self._background_waiting > 0
 
     def note_reach(self, entry: Entry, now: float) -> None:
         """Note whether any server in reach could run a waiting request."""
-        if self.hosts(entry):
+        hosts = self.hosts(entry)
+        # Most requests have the same ones: one tuple serves them all.
+        if hosts != self._latest_hosts:
+            self._latest_hosts = hosts
+        entry.hosts = self._latest_hosts
+        if hosts:
             entry.unreachable_since_s = None
             self._out_of_reach.pop(entry.request.request_id, None)
         elif entry.unreachable_since_s is None:
@@ -74,6 +92,7 @@ class Board:
         """Let a request wait; see ``ShareTree.enqueue``."""
         self.waiting[entry.request.request_id] = entry
         self.backlogged[entry.leaf.node_id] = entry.leaf
+        self._background_waiting += entry.leaf.workload is Workload.BACKGROUND
         self.tree.enqueue(entry, front=front, lift=lift)
 
     def dequeue(self, entry: Entry) -> None:
@@ -81,6 +100,7 @@ class Board:
         del self.waiting[entry.request.request_id]
         self._out_of_reach.pop(entry.request.request_id, None)
         entry.unreachable_since_s = None
+        self._background_waiting -= entry.leaf.workload is Workload.BACKGROUND
         self.tree.dequeue(entry)
         if not entry.leaf.queue:
             del self.backlogged[entry.leaf.node_id]
@@ -98,5 +118,7 @@ class Board:
         del self.running[entry.request.request_id]
         assert entry.server is not None  # noqa: S101 - only asked of running requests
         entry.server.running.pop(entry.request.request_id)
+        self.in_flight_cost -= entry.in_flight_cost
+        entry.in_flight_cost = 0.0
         for node in entry.path:
             node.running -= 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING
 
 from .model import (
@@ -33,17 +34,20 @@ class Entry:
     first starts. ``booked`` is the charge booked so far, ``counted`` the tokens;
     ``recomputed`` are the prompt tokens that were read once more after an
     interruption, which are not charged to it; ``reread`` those of all runs before the
-    latest. ``shielded`` marks an answer that can't be interrupted as things are, with
-    ``makes_room_for`` it is being interrupted for another, and ``caused`` counts what
-    was interrupted for it; ``losses`` counts servers that were lost under it.
-    ``urgent`` marks a start that urgency,
-    not the policy, decided. ``run_output`` is the output since the latest start,
-    ``paid_off`` what the start paid off of what background work was owed.
+    latest. ``hosts`` are the servers in reach that could run it while it waits.
+    ``band`` and ``overdue_s`` hold until ``judged_until_s``, when it ages, or one of
+    its class starts. ``shielded`` marks an
+    answer that can't be interrupted as things are, with ``makes_room_for`` it is being
+    interrupted for another, and ``caused`` counts what was interrupted for it;
+    ``losses`` counts servers that were lost under it. ``urgent`` marks a start that
+    urgency, not the policy, decided. ``run_output`` is the output since the latest
+    start, ``paid_off`` what the start paid off of what background work was owed.
     """
 
     __slots__ = (
         "aged_by",
         "arrived_s",
+        "band",
         "booked",
         "caused",
         "checked_output",
@@ -52,12 +56,16 @@ class Entry:
         "dispatch",
         "estimated",
         "first_output_s",
+        "hosts",
+        "in_flight_cost",
+        "judged_until_s",
         "last_output_s",
         "leaf",
         "longest_pause_s",
         "losses",
         "makes_room_for",
         "output_bound",
+        "overdue_s",
         "paid_off",
         "path",
         "paused_at_s",
@@ -88,6 +96,10 @@ class Entry:
         self.arrived_s = arrived_s
         self.sequence = sequence
         self.unreachable_since_s: float | None = None
+        self.hosts: tuple[Server, ...] = ()
+        self.band = leaf.profile.band
+        self.overdue_s = inf
+        self.judged_until_s = -inf
         self.path: tuple[Node, ...] = ()
         self.server: Server | None = None
         self.dispatch: Dispatch | None = None
@@ -99,6 +111,7 @@ class Entry:
         self.estimated = False
         self.costs = CostWeights()
         self.booked = 0.0
+        self.in_flight_cost = 0.0
         self.paid_off = 0.0
         self.counted = TokenCount()
         self.recomputed = TokenCount()
@@ -195,6 +208,7 @@ class Entry:
         self.makes_room_for = None
         if self.paused_at_s is None:
             self.paused_at_s = now
+        self.judged_until_s = -inf
 
     def note_output(self, tokens: int, now: float) -> None:
         """Note that output came, which ends a pause."""
@@ -224,12 +238,19 @@ class Entry:
             return self.paused_at_s
         return max(self.arrived_s, self.leaf.last_start_s)
 
-    def overdue_at_s(self) -> float:
-        """Return when the request, at the head of its class, becomes overdue."""
-        profile = self.leaf.profile
-        paused = self.paused_at_s is not None
-        limit = profile.max_pause_s if paused else profile.max_wait_s
-        return self.passed_over_since_s() + limit
+    def judge(self, now: float) -> None:
+        """Find out how urgent it is while it waits, and until when that holds."""
+        leaf, profile = self.leaf, self.leaf.profile
+        since = self.passed_over_since_s()
+        limit = profile.max_wait_s if self.paused_at_s is None else profile.max_pause_s
+        self.overdue_s = since + limit
+        self.band = self.effective_band(now)
+        steps = (now - since) // profile.age_step_s
+        ages = self.band > 0 and profile.age_step_s < inf
+        self.judged_until_s = since + (steps + 1) * profile.age_step_s if ages else inf
+        if leaf.may_be_demoted:
+            # A quota can end, or begin anew, at any moment.
+            self.judged_until_s = -inf
 
     def patience_ends_s(self) -> float | None:
         """Return until when it waits for a server in reach, if it has to."""
@@ -242,7 +263,9 @@ class Entry:
         What a used-up quota demoted is background work, and ages as such.
         """
         profile = self.leaf.profile
-        demoted = any(node.demotes() for node in self.path or self.leaf.path)
+        demoted = self.leaf.may_be_demoted and any(
+            node.demotes() for node in self.path or self.leaf.path
+        )
         band = BACKGROUND_BAND if demoted else profile.band
         if self.dispatch is not None:
             return max(0, band - self.aged_by)

@@ -19,7 +19,7 @@ def waiting_rule(entry: Entry, servers: Iterable[Server]) -> Rule:
         return Rule.QUOTA
     if any(node.at_capacity() for node in entry.leaf.path):
         return Rule.IN_FLIGHT_CAP
-    if entry.leaf.head() is not entry:
+    if entry.leaf.head is not entry:
         return Rule.BEHIND_OTHERS
     if any(_frozen_for_another(server, entry) for server in hosts):
         return Rule.BEHIND_BLOCKED

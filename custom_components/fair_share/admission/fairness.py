@@ -50,6 +50,12 @@ class FairnessGauge:
             member = entry.path[1]
             member.urgent_lead = max(0.0, member.urgent_lead + delta / member.weight)
             self._worst_lead = max(self._worst_lead, member.urgent_lead)
+
+    def look(self) -> None:
+        """Measure, after a start was charged or before an end is refunded.
+
+        In between the counters of those who are served only rise.
+        """
         counters = [
             child.counter
             for child in self._root.children.values()

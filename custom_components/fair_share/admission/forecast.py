@@ -50,9 +50,7 @@ def forecast(
     starts: list[Start] = []
     while slots and len(starts) < most:
         heads = [queue[0] for queue in queues.values() if queue]
-        choice = selector.choose(
-            heads, now=now, speeds=speeds, is_open=lambda _entry: True
-        )
+        choice = selector.choose(heads, now=now, speeds=speeds)
         if choice is None:
             break
         entry = choice.entry

@@ -5,8 +5,7 @@ share of background work, memory, limits, quotas. A policy only decides among si
 whose requests are equally urgent; it can be changed at any time.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from .entry import Entry
@@ -17,16 +16,10 @@ _MOST_EXCESS = 0.1
 """Of its head's wait, how much a sibling's past waiting can count for it or against."""
 
 
-@dataclass(frozen=True, slots=True)
-class Contender:
-    """A sibling, and the requests below it that compete (the heads of its classes)."""
+type Siblings = Mapping[Node, Sequence[Entry]]
+"""The siblings that compete, each with the heads of the classes below it that do."""
 
-    node: Node
-    heads: Sequence[Entry]
-
-    def oldest(self) -> Entry:
-        """Return the head that arrived first."""
-        return min(self.heads, key=lambda head: head.sequence)
+type Rank = tuple[float, ...]
 
 
 class Policy(Protocol):
@@ -34,22 +27,25 @@ class Policy(Protocol):
 
     name: str
 
-    def rank(
-        self, contenders: Sequence[Contender], now: float, speeds: Speeds
-    ) -> Callable[[Contender], tuple[float, ...]]:
-        """Return the order of these contenders: the lowest is next."""
+    def ranks(self, siblings: Siblings, now: float, speeds: Speeds) -> list[Rank]:
+        """Return the rank of each sibling, in their order: the lowest is next."""
         ...
 
 
-def pick(
-    policy: Policy, contenders: Sequence[Contender], now: float, speeds: Speeds
-) -> Contender:
-    """Return the policy's choice; ties go to the older request, then by id."""
-    rank = policy.rank(contenders, now, speeds)
-    return min(
-        contenders,
-        key=lambda each: (rank(each), each.oldest().sequence, each.node.node_id),
-    )
+def pick(policy: Policy, siblings: Siblings, now: float, speeds: Speeds) -> Node:
+    """Return the policy's choice; ties go to the older request."""
+    ranks = policy.ranks(siblings, now, speeds)
+    best = min(ranks)
+    if ranks.count(best) == 1:
+        return list(siblings)[ranks.index(best)]
+    tied = [node for node, rank in zip(siblings, ranks, strict=True) if rank == best]
+    return min(tied, key=lambda node: _oldest(siblings[node]).sequence)
+
+
+def _oldest(heads: Sequence[Entry]) -> Entry:
+    if len(heads) == 1:
+        return heads[0]
+    return min(heads, key=lambda head: head.sequence)
 
 
 class EqualTokens:
@@ -64,12 +60,10 @@ class EqualTokens:
 
     name = "equal_tokens"
 
-    def rank(
-        self, contenders: Sequence[Contender], now: float, speeds: Speeds
-    ) -> Callable[[Contender], tuple[float, ...]]:
+    def ranks(self, siblings: Siblings, now: float, speeds: Speeds) -> list[Rank]:
         """Order by virtual token counter."""
-        del contenders, now, speeds
-        return lambda each: (each.node.counter,)
+        del now, speeds
+        return [(node.counter,) for node in siblings]
 
 
 class EqualWaiting:
@@ -87,20 +81,18 @@ class EqualWaiting:
 
     name = "equal_waiting"
 
-    def rank(
-        self, contenders: Sequence[Contender], now: float, speeds: Speeds
-    ) -> Callable[[Contender], tuple[float, ...]]:
+    def ranks(self, siblings: Siblings, now: float, speeds: Speeds) -> list[Rank]:
         """Order by weighted waiting with its excess, the longest first."""
         del speeds
-        average = sum(each.node.mean_wait_s for each in contenders) / len(contenders)
+        average = sum(node.mean_wait_s for node in siblings) / len(siblings)
 
-        def rank(each: Contender) -> tuple[float, ...]:
-            wait = each.oldest().waited_s(now)
+        def rank(node: Node, heads: Sequence[Entry]) -> Rank:
+            wait = _oldest(heads).waited_s(now)
             most = wait * _MOST_EXCESS
-            excess = min(max(each.node.mean_wait_s - average, -most), most)
-            return (-each.node.weight * (wait + excess),)
+            excess = min(max(node.mean_wait_s - average, -most), most)
+            return (-node.weight * (wait + excess),)
 
-        return rank
+        return [rank(node, heads) for node, heads in siblings.items()]
 
 
 class EqualCompletion:
@@ -119,23 +111,20 @@ class EqualCompletion:
 
     name = "equal_completion"
 
-    def rank(
-        self, contenders: Sequence[Contender], now: float, speeds: Speeds
-    ) -> Callable[[Contender], tuple[float, ...]]:
+    def ranks(self, siblings: Siblings, now: float, speeds: Speeds) -> list[Rank]:
         """Order by rate of answers in time, less for who is late, then by laxity."""
-        del contenders
 
-        def rank(each: Contender) -> tuple[float, ...]:
-            laxity = [_laxity_s(head, now, speeds) for head in each.heads]
+        def rank(node: Node, heads: Sequence[Entry]) -> Rank:
+            laxity = [_laxity_s(head, now, speeds) for head in heads]
             late = max(
                 -spare / head.leaf.profile.completion_target_s
-                for spare, head in zip(laxity, each.heads, strict=True)
+                for spare, head in zip(laxity, heads, strict=True)
             )
-            rate = each.node.on_time_rate() / each.node.weight / (1 + max(late, 0.0))
+            rate = node.on_time_rate() / node.weight / (1 + max(late, 0.0))
             feasible = [spare for spare in laxity if spare >= 0]
             return (rate, 0.0 if feasible else 1.0, min(feasible or laxity))
 
-        return rank
+        return [rank(node, heads) for node, heads in siblings.items()]
 
 
 class LatencyFirst:
@@ -151,20 +140,17 @@ class LatencyFirst:
 
     name = "latency_first"
 
-    def rank(
-        self, contenders: Sequence[Contender], now: float, speeds: Speeds
-    ) -> Callable[[Contender], tuple[float, ...]]:
+    def ranks(self, siblings: Siblings, now: float, speeds: Speeds) -> list[Rank]:
         """Order by slack, and what is late already by virtual token counter."""
-        del contenders
 
-        def rank(each: Contender) -> tuple[float, ...]:
-            slack = [_slack_s(head, now, speeds) for head in each.heads]
+        def rank(node: Node, heads: Sequence[Entry]) -> Rank:
+            slack = [_slack_s(head, now, speeds) for head in heads]
             feasible = [spare for spare in slack if spare >= 0]
             if not feasible:
-                return (1.0, each.node.counter)
-            return (0.0, min(feasible), each.node.counter)
+                return (1.0, node.counter)
+            return (0.0, min(feasible), node.counter)
 
-        return rank
+        return [rank(node, heads) for node, heads in siblings.items()]
 
 
 def _slack_s(head: Entry, now: float, speeds: Speeds) -> float:

@@ -94,6 +94,8 @@ class Refuser:
 
     def refuse_exhausted(self, wall: datetime) -> None:
         """Refuse what waits under a quota that is used up."""
+        if not any(node.window.exhausted for node in self._board.tree.metered):
+            return
         for leaf in list(self._board.backlogged.values()):
             if rejected := quota_used_up(leaf, wall):
                 for entry in list(leaf.queue.values()):

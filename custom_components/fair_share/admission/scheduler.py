@@ -8,6 +8,7 @@ that have something waiting, times the depth of the tree.
 
 from collections import defaultdict, deque
 from datetime import UTC, datetime
+from math import inf
 
 from .accounts import Accounts
 from .board import Board
@@ -105,6 +106,8 @@ class Scheduler:
         self._reserve.most = settings.background_debt
         for leaf in self._tree.root.leaves():
             leaf.profile = settings.profiles[leaf.workload]
+        for entry in self._board.waiting.values():
+            entry.judged_until_s = -inf
 
     def grant(self, node_id: str, tokens: int) -> None:
         """Add tokens to a node's quota for its current window. Raises ``KeyError``."""
@@ -114,9 +117,7 @@ class Scheduler:
 
     def put_server(self, capacity: ServerCapacity, now: float) -> None:
         """Add a server or change its capacity, and open it for starts."""
-        server = self._board.servers.setdefault(
-            capacity.server_id, Server(capacity)
-        )
+        server = self._board.servers.setdefault(capacity.server_id, Server(capacity))
         server.capacity = capacity
         server.usable = True
         self._board.note_servers(now)
@@ -216,6 +217,7 @@ class Scheduler:
         entry = self._board.running[request_id]
         entry.estimated = estimated
         self._accounts.settle(entry, tokens)
+        self._board.weigh(entry)
 
     def shield(self, request_id: str, *, shielded: bool) -> None:
         """Note whether a running request can't be interrupted as things are.
@@ -235,8 +237,7 @@ class Scheduler:
         it does not run.
         """
         entry = self._board.running[request_id]
-        self._board.leave_server(entry)
-        self._accounts.close(entry)
+        self._leave_server(entry)
         entry.pause(now, lost=lost)
         for node in entry.path:
             node.preemptions += not lost
@@ -257,8 +258,7 @@ class Scheduler:
                 return self._end(entry, outcome, now)
             return entry.record(outcome, now)
         entry = self._board.running[request_id]
-        self._board.leave_server(entry)
-        self._accounts.close(entry)
+        self._leave_server(entry)
         return self._end(entry, outcome, now)
 
     def close(self) -> None:
@@ -291,6 +291,7 @@ class Scheduler:
         refills = [
             refill
             for leaf in self._board.backlogged.values()
+            if self._tree.limited
             if (refill := waits_for_refill(leaf)) is not None
         ]
         return min([self._next_reset, *refills])
@@ -389,6 +390,11 @@ class Scheduler:
         known = self._durations
         duration = sum(known) / len(known) if known else _FIRST_GUESS_DURATION_S
         return duration * (self._tree.root.waiting + 1) / max(self._board.slots(), 1)
+
+    def _leave_server(self, entry: Entry) -> None:
+        self._gauge.look()
+        self._board.leave_server(entry)
+        self._accounts.close(entry)
 
     def _rejection(self, entry: Entry, error: Rejected, now: float) -> Rejection:
         record = self._end(entry, Outcome.STOPPED, now) if entry.resumed else None

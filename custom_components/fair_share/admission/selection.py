@@ -4,17 +4,18 @@ Background work that is owed its reserved share, then overdue requests, then by
 urgency, then by policy down the tree.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 
+from .board import Board
 from .entry import Entry
 from .model import Rule, Settings, Workload
-from .policies import POLICIES, Contender, pick
+from .policies import POLICIES, pick
 from .refusal import waits_for_refill
 from .reserve import BackgroundReserve
-from .servers import Server
 from .speed import Speeds
-from .tree import Leaf, Node
+from .tree import Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,25 +27,28 @@ class Choice:
     urgent: bool
 
 
-def eligible_heads(
-    leaves: Iterable[Leaf], hosts: Callable[[Entry], Collection[Server]]
-) -> list[Entry]:
+def eligible_heads(board: Board) -> list[Entry]:
     """Return the heads that may compete for the next start.
 
     Not those under a node at its own limit of running requests or that waits for its
-    quota. What no server in reach could hold (``hosts`` names those) holds up nobody
-    behind it. To be
+    quota. What no server in reach could hold holds up nobody behind it. To be
     held back in this way is like being away: a node that competes again is lifted to
     the virtual time of its parent.
     """
-    waiting = list(leaves)
+    waiting = board.backlogged.values()
+    if not (board.tree.limited or board.any_out_of_reach or board.any_held_back):
+        return [leaf.head for leaf in waiting if leaf.head]
     heads = [
         head
         for leaf in waiting
         if not any(node.at_capacity() for node in leaf.path)
         and waits_for_refill(leaf) is None
-        and (head := leaf.first(hosts)) is not None
+        and (head := leaf.first(lambda entry: entry.hosts)) is not None
     ]
+    for head in heads:
+        # One that is not first in its class is not told when others of it start.
+        head.judged_until_s = -inf
+    board.any_held_back = len(heads) < len(waiting)
     competing = {node for head in heads for node in head.leaf.path}
     for leaf in waiting:
         for node in leaf.path[1:]:
@@ -70,27 +74,36 @@ class Selector:
         *,
         now: float,
         speeds: Speeds,
-        is_open: Callable[[Entry], bool],
+        is_open: Callable[[Entry], bool] | None = None,
     ) -> Choice | None:
         """Return the request that is next among ``heads``, or ``None``.
 
         ``is_open`` tells whether a server that could take the request still accepts
         starts in this round. Overdue requests come by deadline, but only on every
         second start, so that a long tail of late work can't hold up everything else.
+        Answers that were interrupted are few, and go on when they are overdue.
         """
-        open_heads = [head for head in heads if is_open(head)]
+        open_heads = heads if is_open is None else [h for h in heads if is_open(h)]
         if not open_heads:
             return None
         several = len(heads) > 1
         if owed := self._owed(open_heads, now, speeds):
             return Choice(owed, Rule.RESERVED_SHARE, urgent=several)
-        if not self._last_was_overdue and (late := _most_overdue(open_heads, now)):
-            return Choice(late, Rule.OVERDUE, urgent=several)
-        bands = [head.effective_band(now) for head in open_heads]
-        band = min(bands)
-        compared = [
-            head for head, its in zip(open_heads, bands, strict=True) if its == band
-        ]
+        late: list[Entry] = []
+        compared: list[Entry] = []
+        band: float = inf
+        for head in open_heads:
+            if now >= head.judged_until_s:
+                head.judge(now)
+            if head.overdue_s <= now:
+                late.append(head)
+            if head.band < band:
+                band = head.band
+                compared = [head]
+            elif head.band == band:
+                compared.append(head)
+        if overdue := self._most_overdue(late):
+            return Choice(overdue, Rule.OVERDUE, urgent=several)
         urgent = len(compared) < len(heads)
         rule = Rule.BAND if urgent and len(compared) == 1 else Rule.POLICY
         return Choice(self._descend(compared, now, speeds), rule, urgent)
@@ -100,6 +113,8 @@ class Selector:
         self._last_was_overdue = choice.rule is Rule.OVERDUE
 
     def _owed(self, heads: list[Entry], now: float, speeds: Speeds) -> Entry | None:
+        if not self._reserve.owed:
+            return None
         background = [
             head for head in heads if head.leaf.workload is Workload.BACKGROUND
         ]
@@ -116,16 +131,17 @@ class Selector:
         while len(heads) > 1:
             below: dict[Node, list[Entry]] = {}
             for head in heads:
-                below.setdefault(head.leaf.path[depth], []).append(head)
+                node = head.leaf.path[depth]
+                if node in below:
+                    below[node].append(head)
+                else:
+                    below[node] = [head]
             if len(below) > 1:
-                contenders = [Contender(node, its) for node, its in below.items()]
-                heads = below[pick(policy, contenders, now, speeds).node]
+                heads = below[pick(policy, below, now, speeds)]
             depth += 1
         return heads[0]
 
-
-def _most_overdue(heads: list[Entry], now: float) -> Entry | None:
-    late = [head for head in heads if head.overdue_at_s() <= now]
-    return min(
-        late, key=lambda head: (head.overdue_at_s(), head.sequence), default=None
-    )
+    def _most_overdue(self, late: list[Entry]) -> Entry | None:
+        if self._last_was_overdue:
+            late = [head for head in late if head.paused_at_s is not None]
+        return min(late, key=lambda head: (head.overdue_s, head.sequence), default=None)

@@ -1,5 +1,6 @@
 """Starting what can start, and interrupting what has to make room."""
 
+from functools import partial
 from math import inf
 
 from .accounts import Accounts
@@ -42,14 +43,12 @@ class Starter:
         passed_over: set[Entry] = set()
         for known in self._board.servers.values():
             known.begin_round()
-        while self._board.free_slots() > 0 and (
-            heads := eligible_heads(self._board.backlogged.values(), self._board.hosts)
-        ):
+        while self._board.free_slots() > 0 and (heads := eligible_heads(self._board)):
             choice = self._selector.choose(
                 heads,
                 now=now,
                 speeds=self._speeds,
-                is_open=lambda entry: self._is_open(entry, passed_over, full),
+                is_open=partial(_is_open, passed_over, full) if passed_over else None,
             )
             if choice is None:
                 break
@@ -61,18 +60,12 @@ class Starter:
             dispatches.append(self._start(choice, server, now))
         return tuple(dispatches)
 
-    def _is_open(
-        self, entry: Entry, passed_over: set[Entry], full: set[Server]
-    ) -> bool:
-        hosts = self._board.hosts(entry)
-        return entry not in passed_over and not full.issuperset(hosts)
-
     def _place(self, entry: Entry, full: set[Server]) -> Server | None:
         """Return where it starts: where its prefix is, else where most is free."""
         cost = entry.expected_cost(self._settings.costs)
         fitting = [
             server
-            for server in self._board.hosts(entry)
+            for server in entry.hosts
             if server not in full
             and server.obstacle(entry) is None
             and server.may_overtake(entry, cost)
@@ -97,7 +90,7 @@ class Starter:
         entry = choice.entry
         overdue = choice.rule is Rule.OVERDUE
         allowance = -inf if overdue else self._settings.bypass
-        for server in self._board.hosts(entry):
+        for server in entry.hosts:
             obstacle = server.obstacle(entry)
             if obstacle is Rule.NO_SLOT:
                 full.add(server)
@@ -118,16 +111,15 @@ class Starter:
             costs=self._accounts.costs,
             now=now,
         )
-        entry.leaf.last_start_s = now
+        entry.leaf.note_start(now)
         for node in entry.path:
             node.running += 1
             if not entry.resumed:
                 node.note_started(dispatch.waited_s)
-        in_flight = sum(
-            running.worst_cost() for running in self._board.running.values()
-        )
-        self._gauge.started(entry, in_flight)
+        self._board.weigh(entry)
+        self._gauge.started(entry, self._board.in_flight_cost)
         self._accounts.open(entry)
+        self._gauge.look()
         return dispatch
 
     def preempt(self, now: float) -> tuple[Preemption, ...]:
@@ -166,9 +158,13 @@ class Starter:
         if server.free_slots() > 0:
             return None
         choice = self._selector.choose(
-            eligible_heads(self._board.backlogged.values(), self._board.hosts),
+            eligible_heads(self._board),
             now=now,
             speeds=self._speeds,
-            is_open=lambda entry: server in self._board.hosts(entry),
+            is_open=lambda entry: server in entry.hosts,
         )
         return None if choice is None else choice.entry
+
+
+def _is_open(passed_over: set[Entry], full: set[Server], entry: Entry) -> bool:
+    return entry not in passed_over and not full.issuperset(entry.hosts)

@@ -207,7 +207,12 @@ class Node:
 
 
 class Leaf(Node):
-    """A request class: the queue of one workload of one source."""
+    """A request class: the queue of one workload of one source.
+
+    ``head`` is the request that is next in it. ``last_start_s`` is when one of it
+    started last, ``may_be_demoted`` whether a quota above it may turn it into
+    background work.
+    """
 
     def __init__(
         self,
@@ -221,16 +226,20 @@ class Leaf(Node):
         self.workload: Workload = spec.workload
         self.profile = profile
         self.queue: OrderedDict[str, Entry] = OrderedDict()
+        self.head: Entry | None = None
         self.predictor = OutputPredictor()
         self.last_start_s = -inf
+        self.may_be_demoted = False
 
     def leaves(self) -> Iterator[Leaf]:
         """Yield this class itself."""
         yield self
 
-    def head(self) -> Entry:
-        """Return the request that is next in this class."""
-        return next(iter(self.queue.values()))
+    def note_start(self, now: float) -> None:
+        """Note that one of the class has started; what is next begins to age."""
+        self.last_start_s = now
+        if self.head:
+            self.head.judged_until_s = -inf
 
     def first(self, accepts: Callable[[Entry], object]) -> Entry | None:
         """Return the first request that is accepted, ``None`` if there is none."""
@@ -238,12 +247,18 @@ class Leaf(Node):
 
 
 class ShareTree:
-    """All nodes by id, and the rules by which their counters move."""
+    """All nodes by id, and the rules by which their counters move.
+
+    ``metered`` are the nodes with a quota, ``limited`` those that may have to hold back
+    what waits below them: with a limit of running requests or a quota that is refilled.
+    """
 
     def __init__(self, wall: datetime) -> None:
         """Start with the household alone."""
         self.root = Node(ROOT_ID, None, 1.0, Caps(), WindowAccount(None, wall))
         self.nodes: dict[str, Node] = {ROOT_ID: self.root}
+        self.metered: set[Node] = set()
+        self.limited: set[Node] = set()
         self._remembered: dict[str, NodeState] = {}
 
     def put_node(self, spec: NodeSpec, wall: datetime) -> Node:
@@ -267,6 +282,7 @@ class ShareTree:
         node.reweigh(spec.weight)
         node.caps = spec.caps
         node.window.set_spec(spec.quota, wall)
+        self._note_limits(node)
         return node
 
     def put_class(
@@ -311,7 +327,7 @@ class ShareTree:
     def refill(self, wall: datetime) -> list[str]:
         """Let time refill what is refilled steadily; return whose quotas lacked any."""
         refilled = []
-        for node in self.nodes.values():
+        for node in self.limited:
             if node.window.refill_per_s is not None:
                 refilled += [node.node_id] * (node.window.level > 0)
                 node.window.roll(wall)
@@ -349,11 +365,15 @@ class ShareTree:
         leaf.queue[entry.request.request_id] = entry
         if front:
             leaf.queue.move_to_end(entry.request.request_id, last=False)
+        if front or leaf.head is None:
+            leaf.head = entry
 
     def dequeue(self, entry: Entry) -> None:
         """Take a waiting request out of its class."""
-        del entry.leaf.queue[entry.request.request_id]
-        for node in entry.leaf.path:
+        leaf = entry.leaf
+        del leaf.queue[entry.request.request_id]
+        leaf.head = next(iter(leaf.queue.values()), None)
+        for node in leaf.path:
             node.waiting -= 1
 
     def advance(self, path: tuple[Node, ...]) -> None:
@@ -376,6 +396,7 @@ class ShareTree:
     def _attach(self, node: Node, parent: Node) -> None:
         self.nodes[node.node_id] = node
         parent.children[node.node_id] = node
+        _note_demotion(node)
         if state := self._remembered.pop(node.node_id, None):
             node.restore(state)
 
@@ -398,6 +419,30 @@ class ShareTree:
         for child in node.children.values():
             self._forget(child)
         del self.nodes[node.node_id]
+        self.metered.discard(node)
+        self.limited.discard(node)
+
+    def _note_limits(self, node: Node) -> None:
+        refilled = node.window.refill_per_s is not None
+        limited = refilled or node.caps.in_flight is not None
+        _mark(self.limited, node, marked=limited)
+        _mark(self.metered, node, marked=node.window.limit is not None)
+        _note_demotion(node)
+
+
+def _mark(nodes: set[Node], node: Node, *, marked: bool) -> None:
+    if marked:
+        nodes.add(node)
+    else:
+        nodes.discard(node)
+
+
+def _note_demotion(node: Node) -> None:
+    for leaf in node.leaves():
+        leaf.may_be_demoted = any(
+            above.window.limit is not None and above.window.at_end is QuotaEnd.DEMOTE
+            for above in leaf.path
+        )
 
 
 def parting(ours: tuple[Node, ...], theirs: tuple[Node, ...]) -> tuple[Node, Node]:
