@@ -21,6 +21,7 @@ from custom_components.fair_share.admission.model import (
     Workload,
 )
 
+from .plots import waits_of_queues
 from .simulator.household_run import MakeFront, Played, our_queues, plain_queues, play
 from .simulator.machine import Machine
 from .simulator.metrics import percentile, throughput
@@ -109,6 +110,9 @@ def run(arguments: argparse.Namespace) -> None:
     rules = PreemptionRules(while_reading=not arguments.spare_readers)
     played = simulate(HOUSEHOLD, machine, rules, range(arguments.runs))
     rows = {name: measure(runs, machine) for name, runs in played.items()}
+    if arguments.plots:
+        kept = {name: runs for name, runs in played.items() if CACHE_LOST not in name}
+        waits_of_queues(kept, arguments.plots / "household_waits.png")
     if arguments.json:
         print(json.dumps({"rows": {name: asdict(row) for name, row in rows.items()}}))
     else:
