@@ -147,6 +147,17 @@ def test_the_plot_and_the_table_come_together(
     assert len(plot) < 80_000
 
 
+def test_another_server_is_simulated_from_its_measured_step_times(
+    short: None, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    profile = tmp_path / "profile.json"
+    profile.write_text('{"prefill_token_s": 0.0001}')
+    arguments = ask("--json", "--runs", "1", "--profile", str(profile))
+    arguments.run(arguments)
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert rows["pass_through"]["voice_ttft_p95_s"] < 5.0
+
+
 @pytest.mark.parametrize("words", [["--runs", "0"], ["--batch", "0"]])
 def test_what_cannot_be_simulated_is_said(
     words: list[str], capsys: pytest.CaptureFixture[str]
