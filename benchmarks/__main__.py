@@ -2,7 +2,7 @@
 
 import argparse
 
-from . import calibrate, household, scale, vtc, whatif
+from . import calibrate, household, policies, scale, vtc, whatif
 
 
 def main() -> None:
@@ -11,6 +11,7 @@ def main() -> None:
     benchmarks = parser.add_subparsers(required=True, metavar="NAME")
     calibrate.add_to(benchmarks)
     household.add_to(benchmarks)
+    policies.add_to(benchmarks)
     scale.add_to(benchmarks)
     vtc.add_to(benchmarks)
     whatif.add_to(benchmarks)

@@ -21,9 +21,11 @@ from custom_components.fair_share.admission.model import (
     Workload,
 )
 
+from .plots import waits_of_queues
 from .simulator.household_run import MakeFront, Played, our_queues, plain_queues, play
-from .simulator.machine import Machine
+from .simulator.machine import HOME_TIMES, Machine
 from .simulator.metrics import percentile, throughput
+from .simulator.profile import EngineProfile
 from .simulator.scenario import HOUSEHOLD, Scenario
 from .tables import Column, print_table
 
@@ -90,6 +92,7 @@ def add_to(benchmarks: Any) -> None:  # noqa: ANN401 - argparse keeps its type p
         default=Machine().batch_tokens,
         help="tokens that the server computes in one go (its -b)",
     )
+    parser.add_argument("--profile", type=Path, help="JSON file of step times")
     parser.add_argument(
         "--spare-readers",
         action="store_true",
@@ -105,10 +108,16 @@ def run(arguments: argparse.Namespace) -> None:
     """Simulate all rows and print them."""
     if arguments.runs < 1 or arguments.batch < 1:
         arguments.parser.error("--runs and --batch are at least 1")
-    machine = Machine(batch_tokens=arguments.batch)
+    times = HOME_TIMES
+    if arguments.profile:
+        times = EngineProfile.load(arguments.profile)
+    machine = Machine(batch_tokens=arguments.batch, times=times)
     rules = PreemptionRules(while_reading=not arguments.spare_readers)
     played = simulate(HOUSEHOLD, machine, rules, range(arguments.runs))
     rows = {name: measure(runs, machine) for name, runs in played.items()}
+    if arguments.plots:
+        kept = {name: runs for name, runs in played.items() if CACHE_LOST not in name}
+        waits_of_queues(kept, arguments.plots / "household_waits.png")
     if arguments.json:
         print(json.dumps({"rows": {name: asdict(row) for name, row in rows.items()}}))
     else:

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-_NAME_WIDTH = 28
+import sys
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +33,11 @@ def print_table(
         for row, values in rows.items():
             print("|".join(["", row, *(each.cell(values) for each in columns), ""]))
         return
-    widths = [len(each.title) + 2 for each in columns]
-    titles = zip(columns, widths, strict=True)
-    print(f"{name:{_NAME_WIDTH}}" + "".join(f"{c.title:>{w}}" for c, w in titles))
+    lines = [[name, *(each.title for each in columns)]]
     for row, values in rows.items():
-        cells = [
-            f"{each.cell(values):>{width}}"
-            for each, width in zip(columns, widths, strict=True)
-        ]
-        print(f"{row:{_NAME_WIDTH}}" + "".join(cells), flush=True)
+        lines.append([row, *(each.cell(values) for each in columns)])
+    widths = [max(map(len, cells)) + 2 for cells in zip(*lines, strict=True)]
+    for first, *rest in lines:
+        cells = zip(rest, widths[1:], strict=True)
+        print(f"{first:{widths[0]}}" + "".join(f"{c:>{w}}" for c, w in cells))
+    sys.stdout.flush()

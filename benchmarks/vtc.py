@@ -15,29 +15,31 @@ from pathlib import Path
 from statistics import median_low
 from typing import Any
 
+from .plots import service_over_time
 from .simulator.metrics import Row
 from .simulator.profile import EngineProfile, Jittered
 from .simulator.published import PUBLISHED
 from .simulator.rows import MakeRow, rows_of
+from .simulator.service_runs import service_runs
 from .simulator.suites import REAL, SUITES, Suite, load_suite
+from .tables import Column, print_table
 
 _JITTER = 0.03
 _COLUMNS = (
-    ("max", "max", 9, 2),
-    ("avg", "avg", 8, 2),
-    ("var", "var", 10, 1),
-    ("tok/s", "tokens_per_s", 6, 0),
-    ("rejected", "rejected", 9, 0),
-    ("gap", "counter_gap", 8, 0),
-    ("bound", "bound", 7, 0),
-    ("pause s", "longest_pause_s", 8, 1),
-    ("ttft p50", "light_ttft_p50_s", 9, 1),
-    ("p95 s", "light_ttft_p95_s", 7, 1),
-    ("evicted", "engine_preemptions", 8, 0),
-    ("aborted", "preemptions", 8, 0),
-    ("recomputed", "recomputed_tokens", 11, 0),
+    Column("max", "max", 2),
+    Column("avg", "avg", 2),
+    Column("var", "var", 1),
+    Column("tok/s", "tokens_per_s", 0),
+    Column("rejected", "rejected", 0),
+    Column("gap", "counter_gap", 0),
+    Column("bound", "bound", 0),
+    Column("pause s", "longest_pause_s", 1),
+    Column("ttft p50", "light_ttft_p50_s", 1),
+    Column("p95 s", "light_ttft_p95_s", 1),
+    Column("evicted", "engine_preemptions", 0),
+    Column("aborted", "preemptions", 0),
+    Column("recomputed", "recomputed_tokens", 0),
 )
-"""Title, field of a row, width, digits after the point."""
 
 
 def add_to(benchmarks: Any) -> None:  # noqa: ANN401 - argparse keeps its type private
@@ -56,6 +58,8 @@ def add_to(benchmarks: Any) -> None:  # noqa: ANN401 - argparse keeps its type p
         "--runs", type=int, default=1, help="medians of so many runs with some jitter"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--markdown", action="store_true", help="print for the docs")
+    parser.add_argument("--plots", type=Path, metavar="DIR", help="write plots there")
     parser.set_defaults(run=run, parser=parser)
 
 
@@ -73,10 +77,18 @@ def run(arguments: argparse.Namespace) -> None:
         profile = EngineProfile.load(arguments.profile)
     tables: dict[str, dict[str, dict[str, float | None]]] = {}
     for name in names:
-        table = simulate(load_suite(name, arguments.trace), profile, arguments.runs)
+        suite = load_suite(name, arguments.trace)
+        table = simulate(suite, profile, arguments.runs)
         tables[name] = {row: asdict(values) for row, values in table.items()}
+        if arguments.plots:
+            service_over_time(
+                service_runs(suite, profile),
+                f"Service of each client, suite {name} (in windows of 60 s)",
+                arguments.plots / f"service_{name}.png",
+            )
         if not arguments.json:
-            _print(name, table)
+            print_table(name, table, _COLUMNS, markdown=arguments.markdown)
+            print()
     if arguments.json:
         print(json.dumps({"suites": tables}))
 
@@ -99,19 +111,3 @@ def median_row(make: MakeRow, suite: Suite, profile: EngineProfile, runs: int) -
         values = [getattr(row, field.name) for row in rows]
         medians[field.name] = None if None in values else median_low(values)
     return Row(**medians)
-
-
-def _print(name: str, table: dict[str, Row]) -> None:
-    heading = "".join(f"{title:>{width}}" for title, _, width, _ in _COLUMNS)
-    print(f"{name:24}{heading}")
-    for row, values in table.items():
-        cells = "".join(
-            _cell(getattr(values, field), width, digits)
-            for _, field, width, digits in _COLUMNS
-        )
-        print(f"{row:24}{cells}")
-    print(flush=True)
-
-
-def _cell(value: float | None, width: int, digits: int) -> str:
-    return f"{'-':>{width}}" if value is None else f"{value:{width}.{digits}f}"

@@ -61,17 +61,20 @@ async def embedded_engine(
     context_tokens: int = 4096,
     unified: bool = False,
     api_key: str | None = None,
+    template: Path | None = None,
 ) -> AsyncIterator[EmbeddedEngine]:
     """Run an engine; on leaving, its process is killed.
 
     ``context_tokens`` is for all slots together: each gets an equal part of it or,
-    if ``unified``, as much as is free. Raises ``EngineMissingError``.
+    if ``unified``, as much as is free. ``template`` is a file with another chat
+    template than the model's own. Raises ``EngineMissingError``.
     """
     find_model()
     command = ["-m", "demo.embedded_engine", "--child", "--port", str(port)]
     command += ["--slots", str(slots), "--context", str(context_tokens)]
     command += ["--unified"] if unified else []
     command += ["--api-key", api_key] if api_key else []
+    command += ["--template", str(template)] if template else []
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *command,
@@ -123,6 +126,8 @@ def serve(arguments: argparse.Namespace) -> None:
     params.n_ubatch = _BATCH_TOKENS
     params.endpoint_metrics = True
     params.endpoint_slots = True
+    if arguments.template:
+        params.chat_template = arguments.template.read_text("utf-8")
     if arguments.api_key:
         params.api_keys = [arguments.api_key]
     server = xllamacpp.Server(params)
@@ -142,6 +147,7 @@ def main() -> None:
     parser.add_argument("--context", type=int, default=4096, help="tokens, all slots")
     parser.add_argument("--unified", action="store_true", help="slots share one pool")
     parser.add_argument("--api-key")
+    parser.add_argument("--template", type=Path, help="file with a chat template")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     with contextlib.suppress(KeyboardInterrupt):
         serve(parser.parse_args())

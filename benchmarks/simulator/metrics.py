@@ -7,7 +7,7 @@ Rejecting work or serving less of it makes the difference smaller, so throughput
 rejections and waiting times always stand next to it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from statistics import fmean, pvariance
@@ -86,20 +86,40 @@ def service_differences(
     ]
 
 
+def service_rates(
+    served: Sequence[Served],
+    clients: Collection[int],
+    middle_s: float,
+    *,
+    window_s: float,
+) -> dict[int, float]:
+    """Return the weighted tokens per second that each client got around a moment.
+
+    As published, an answer is taken to be served evenly from its first token to its
+    last.
+    """
+    start_s, end_s = middle_s - window_s / 2, middle_s + window_s / 2
+    rates = dict.fromkeys(clients, 0.0)
+    for each in served:
+        overlap_s = min(end_s, each.end_s) - max(start_s, each.first_token_s)
+        if overlap_s > 0:
+            part = overlap_s / (each.end_s - each.first_token_s)
+            rates[each.job.client] += each.job.charge * part / window_s
+    return rates
+
+
 def _difference(
     served: Sequence[Served], weights: Mapping[int, float], middle_s: float
 ) -> float:
     start_s, end_s = middle_s - _WINDOW_S / 2, middle_s + _WINDOW_S / 2
-    service = dict.fromkeys(weights, 0.0)
+    service = service_rates(served, weights, middle_s, window_s=_WINDOW_S)
     demand = dict.fromkeys(weights, 0.0)
     for each in served:
         job = each.job
-        rate = job.charge / weights[job.client] / _WINDOW_S
         if start_s <= job.arrival_s <= end_s:
-            demand[job.client] += rate
-        overlap_s = min(end_s, each.end_s) - max(start_s, each.first_token_s)
-        if overlap_s > 0:
-            service[job.client] += rate * overlap_s / (each.end_s - each.first_token_s)
+            demand[job.client] += job.charge / weights[job.client] / _WINDOW_S
+    for client, weight in weights.items():
+        service[client] /= weight
     most = max(service.values())
     return sum(
         min(most - service[client], abs(demand[client] - service[client]))

@@ -98,3 +98,22 @@ HOUSEHOLD = Scenario(
 Together: a voice command every 30 s, a chat question every 60 s, and every 8 s a
 background request with a long prompt.
 """
+
+EVENING = Scenario(
+    duration_s=900.0,
+    flows=(
+        Flow(Client("parent", Workload.VOICE), 10, _VOICE, (20, 59), spread=0.5),
+        Flow(Client("child", Workload.VOICE), 10, _VOICE, (20, 59), spread=0.5),
+        Flow(Client("teen", Workload.VOICE), 10, _VOICE, (20, 59), spread=0.5),
+        Flow(Client("parent", Workload.CHAT), 10, _CHAT, (100, 200), spread=0.5),
+        Flow(Client("teen", Workload.CHAT), 12, (1500, 1500), (300, 700), spread=0.5),
+        Flow(Client("child", Workload.CHAT), 8, (200, 200), (50, 100), spread=0.5),
+    ),
+)
+"""Fifteen minutes in which three members want very different amounts of the same.
+
+All of them talk to the house, a command every three seconds or so. The child asks for
+little, the parent for more, and the teen for most of what the server can do, which
+together is about as much as it can. Nothing but the policy decides among equally urgent
+requests of different members, of which there always are some.
+"""

@@ -1,5 +1,7 @@
 """Planning with a shared pool: over-commitment by trial, and who may overtake."""
 
+import pytest
+
 from custom_components.fair_share.admission.model import (
     Caps,
     NodeSpec,
@@ -38,22 +40,42 @@ def test_after_an_exhausted_pool_less_is_planned_with() -> None:
     world = roomy(survives=True)
     learn_long_answers(world)
     assert fits_beside_another(world, 800)
-    world.scheduler.note_exhausted("server", world.now)
+    world.scheduler.note_exhausted("server", 10)
     assert not fits_beside_another(world, 800)
     assert fits_beside_another(world, 700)
-    world.scheduler.note_exhausted("unknown", world.now)
+    world.scheduler.note_exhausted("unknown")
     assert fits_beside_another(world, 700)
 
 
-def test_quiet_minutes_win_it_back() -> None:
+def test_requests_that_end_without_it_win_it_back() -> None:
     world = roomy(survives=True)
     learn_long_answers(world)
-    world.scheduler.note_exhausted("server", world.now)
-    world.pass_time(540)
-    assert fits_beside_another(world, 845)
-    assert not fits_beside_another(world, 846)
-    world.pass_time(60)
-    assert fits_beside_another(world, 850)
+    world.scheduler.note_exhausted("server", 5)
+    assert not fits_beside_another(world, 830)
+    for _ in range(100):
+        world.end(world.ask(CHAT, prompt=50), tokens=TokenCount(50, 0, 2000))
+    assert fits_beside_another(world, 830)
+
+
+def test_half_a_pool_is_always_planned_with() -> None:
+    world = roomy(survives=True)
+    world.scheduler.note_exhausted("server", 1000)
+    learn_long_answers(world)
+    assert fits_beside_another(world, 400)
+    assert not fits_beside_another(world, 450)
+
+
+@pytest.mark.parametrize(("output", "both_run"), [(440, True), (460, False)])
+def test_at_most_a_tenth_more_than_a_pool_is_planned_with(
+    output: int, *, both_run: bool
+) -> None:
+    world = roomy(survives=True)
+    learn_long_answers(world)
+    for _ in range(400):
+        world.end(world.ask(CHAT, prompt=50), tokens=TokenCount(50, 0, 2000))
+    world.ask(CHAT, prompt=100, output=output)
+    world.ask(CHAT, prompt=100, output=output)
+    assert (world.running() == 2) is both_run
 
 
 def test_a_pool_whose_end_kills_is_never_planned_to_its_end() -> None:
@@ -66,7 +88,7 @@ def test_a_pool_whose_end_kills_is_never_planned_to_its_end() -> None:
 def test_an_exhausted_pool_never_shuts_out_a_lone_request() -> None:
     world = roomy(survives=True)
     for _ in range(20):
-        world.scheduler.note_exhausted("server", world.now)
+        world.scheduler.note_exhausted("server")
     assert world.ask(CHAT, prompt=900, output=30) == world.order()[-1]
 
 

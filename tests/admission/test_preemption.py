@@ -95,12 +95,22 @@ def test_a_command_interrupts_a_prompt_where_that_pays(world: World) -> None:
     world.server(capacity(slots=2))
     writes, reads = world.ask(BACKGROUND), world.ask(BACKGROUND)
     world.output(writes, 10)
+    world.now += 1
     voice = world.ask(VOICE)
     assert victims(world) == [reads]
     world.pause(reads)
     assert world.order() == [writes, reads, voice]
     world.end(voice, tokens=TokenCount(10, 0, 5))
     assert world.order()[-1] == reads
+
+
+def test_a_command_interrupts_no_prompt_that_was_sent_in_the_same_moment(
+    world: World,
+) -> None:
+    world.set(preemption=replace(RULES, while_reading=True), background_share=0.0)
+    world.ask(BACKGROUND)
+    world.ask(VOICE)
+    assert victims(world) == []
 
 
 def test_an_equal_interrupts_no_prompt(world: World) -> None:

@@ -3,6 +3,7 @@
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 import json
+from pathlib import Path
 
 import pytest
 
@@ -131,6 +132,30 @@ def test_json_holds_the_values_of_every_row(
             "longest_wait_s",
             "starvation_bound_s",
         } <= set(rows[name])
+
+
+def test_the_plot_and_the_table_come_together(
+    short: None, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    arguments = ask("--runs", "1", "--spare-readers", "--plots", str(tmp_path))
+    arguments.run(arguments)
+    heading, first, *_ = capsys.readouterr().out.splitlines()
+    assert heading.startswith("queue")
+    assert first.split()[0] == "pass_through"
+    plot = (tmp_path / "household_waits.png").read_bytes()
+    assert plot.startswith(b"\x89PNG")
+    assert len(plot) < 80_000
+
+
+def test_another_server_is_simulated_from_its_measured_step_times(
+    short: None, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    profile = tmp_path / "profile.json"
+    profile.write_text('{"prefill_token_s": 0.0001}')
+    arguments = ask("--json", "--runs", "1", "--profile", str(profile))
+    arguments.run(arguments)
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert rows["pass_through"]["voice_ttft_p95_s"] < 5.0
 
 
 @pytest.mark.parametrize("words", [["--runs", "0"], ["--batch", "0"]])

@@ -132,6 +132,17 @@ def test_a_table_shows_what_is_not_known_as_a_dash(
     assert published.split()[6] == "-"
 
 
+def test_a_plot_shows_what_each_client_was_served(
+    short: None, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    arguments = ask("--markdown", "--suite", "increase", "--plots", str(tmp_path))
+    arguments.run(arguments)
+    assert capsys.readouterr().out.startswith("|increase|max|avg|")
+    plot = (tmp_path / "service_increase.png").read_bytes()
+    assert plot.startswith(b"\x89PNG")
+    assert len(plot) < 80_000
+
+
 def test_without_names_every_suite_runs_that_needs_no_file(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

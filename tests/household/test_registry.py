@@ -1,5 +1,7 @@
 """The share tree follows the configuration."""
 
+from typing import Any
+
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers import device_registry as dr
 import pytest
@@ -8,6 +10,7 @@ from custom_components.fair_share.admission.model import (
     ROOT_ID,
     Caps,
     NodeSpec,
+    QuotaEnd,
     QuotaSpec,
     QuotaWindow,
     RequestClass,
@@ -73,6 +76,32 @@ def test_guests_have_the_weight_and_the_daily_quota_of_the_options(
     assert Registry(hass, entry).nodes()[0] == NodeSpec(
         "guest", weight=0.5, quota=QuotaSpec(2000, QuotaWindow.DAY)
     )
+
+
+@pytest.mark.parametrize(
+    ("data", "quota"),
+    [
+        ({"quota_window": "month"}, QuotaSpec(50, QuotaWindow.MONTH)),
+        ({"quota_end": "demote"}, QuotaSpec(50, at_end=QuotaEnd.DEMOTE)),
+        (
+            {"quota_window": "steady", "quota_refill": 7200, "quota_end": "finish"},
+            QuotaSpec(50, at_end=QuotaEnd.FINISH, refill_per_s=2.0),
+        ),
+        ({"quota_window": "steady"}, QuotaSpec(50)),
+        ({"quota_refill": 7200}, QuotaSpec(50)),
+    ],
+    ids=str,
+)
+def test_guests_and_members_have_quotas_of_the_same_kinds(
+    hass: HomeAssistant, data: dict[str, Any], quota: QuotaSpec
+) -> None:
+    stored = {"quota_tokens": 50, **data}
+    entry = household_entry(
+        member("parent", **stored),
+        options={f"guest_{key}": value for key, value in stored.items()},
+    )
+    registry = Registry(hass, entry)
+    assert registry.nodes()[0].quota == registry.members["parent"].spec.quota == quota
 
 
 def test_a_quota_of_zero_is_a_quota(hass: HomeAssistant) -> None:

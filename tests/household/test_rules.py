@@ -162,6 +162,7 @@ async def line(
     [
         ("equal_tokens", ["child", "parent"]),
         ("equal_waiting", ["parent", "child"]),
+        ("equal_completion", ["child", "parent"]),
         ("latency_first", ["parent", "child"]),
     ],
 )

@@ -12,8 +12,11 @@ import pytest
 from custom_components.fair_share.admission.model import (
     Rejected,
     Request,
+    RequestClass,
+    Workload,
 )
 from custom_components.fair_share.household.runtime import Household
+from tests.common import household_entry, member, server, set_up
 from tests.fake_server import FakeServer, answer
 from tests.platforms.conftest import Elapse, Sensor, Show, Talk, Talking
 
@@ -175,3 +178,23 @@ async def test_a_sensor_that_shows_the_same_is_not_written_again(
     await elapse(6)
     assert sensor("parent_tokens_served").last_reported > before
     assert sensor("parent_rejected").last_reported == before
+
+
+@pytest.mark.usefixtures("all_enabled")
+async def test_interruptions_are_counted_and_outlive_a_reload(
+    hass: HomeAssistant, llama: FakeServer, elapse: Elapse, show: Show
+) -> None:
+    entry = household_entry(server(llama.url), member("parent"))
+    await set_up(hass, entry)
+    queue = entry.runtime_data.queue
+    queue.put_class(RequestClass("parent/direct/task", "parent/direct", Workload.TASK))
+    async with queue.admit(Request("r", "parent/direct/task", 10, 100)) as grant:
+        grant.output(5)
+        await grant.pause()
+        grant.finish()
+    await elapse(6)
+    assert show("parent_preemptions") == show("household_entry_preemptions") == "1"
+
+    assert await hass.config_entries.async_reload(entry.entry_id)
+    await hass.async_block_till_done()
+    assert show("parent_preemptions") == show("household_entry_preemptions") == "1"

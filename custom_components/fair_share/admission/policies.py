@@ -6,6 +6,7 @@ whose requests are equally urgent; it can be changed at any time.
 """
 
 from collections.abc import Mapping, Sequence
+from math import log2
 from typing import Protocol
 
 from .entry import Entry
@@ -98,7 +99,7 @@ class EqualWaiting:
 class EqualCompletion:
     """Everybody's answers are ready in time equally often.
 
-    Serves the sibling with the lowest ``s_n / (w_n * (1 + L_n))``. s_n is its rate of
+    Serves the sibling with the lowest ``s_n / (w_n * 2**L_n)``. s_n is its rate of
     answers in time, ``(in time + 1) / (due + 2)`` over the latest 20 that were due. L_n
     is by how much the latest of its heads will miss its deadline, in multiples of the
     time that it had: who is not served gets no new rate, but ever later, and so its
@@ -120,7 +121,7 @@ class EqualCompletion:
                 -spare / head.leaf.profile.completion_target_s
                 for spare, head in zip(laxity, heads, strict=True)
             )
-            rate = node.on_time_rate() / node.weight / (1 + max(late, 0.0))
+            rate = log2(node.on_time_rate() / node.weight) - max(late, 0.0)
             feasible = [spare for spare in laxity if spare >= 0]
             return (rate, 0.0 if feasible else 1.0, min(feasible or laxity))
 

@@ -38,7 +38,8 @@ def choose_victim(
         ours, theirs = parting(victim.path, head.leaf.path)
         lead = ours.counter - theirs.counter
         if its_band > band:
-            allowed = rules.while_reading or not reads
+            # What has been sent only now can't be called back before it is there.
+            allowed = not reads or (rules.while_reading and victim.started_s < now)
         else:
             allowed = (
                 among_equals

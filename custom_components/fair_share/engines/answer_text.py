@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from .base import Content, Delta, Thinking, WasThinking
+from .base import Content, Thinking
 from .stops import StopFilter
 from .surrogates import SurrogatePairs
-from .think import ThinkFilter
+from .think import Piece, ThinkFilter
 
 
 class AnswerText:
@@ -52,17 +52,17 @@ class AnswerText:
         """Whether a stop string has ended the answer."""
         return self._stops.stopped or self._thought_stops.stopped
 
-    def add(self, text: str, tokens: int) -> Iterator[Delta]:
+    def add(self, text: str, tokens: int) -> Sequence[Piece]:
         """Take the next piece of text; ``tokens`` it stands for are never lost."""
         shown = self._stops.feed(self._pairs.join(text))
-        yield from self._keep(self.think.feed(shown, tokens))
+        return self._keep(self.think.feed(shown, tokens))
 
-    def add_thought(self, text: str, tokens: int) -> Iterator[Delta]:
+    def add_thought(self, text: str, tokens: int) -> Sequence[Piece]:
         """Take the next piece of reasoning that the server sent as such."""
         self.separated = True
         self.think.separated_by_server()
         shown = self._thought_stops.feed(self._thought_pairs.join(text))
-        yield from self._keep([Thinking(shown, tokens)])
+        return self._keep([Thinking(shown, tokens)])
 
     def cut(self) -> int:
         """End a run in the middle; return the tokens that were not told yet.
@@ -72,22 +72,21 @@ class AnswerText:
         self._pairs, self._thought_pairs = SurrogatePairs(), SurrogatePairs()
         return self.think.take_tokens()
 
-    def close(self, *, complete: bool) -> Iterator[Delta]:
+    def close(self, *, complete: bool) -> Iterator[Piece]:
         """End the answer; ``complete`` unless it was cut off at its limit."""
         if rest := self._thought_stops.close():
             yield from self._keep([Thinking(rest, 0)])
         yield from self._keep(self.think.feed(self._stops.close(), 0))
         yield from self._keep(self.think.close(complete=complete))
 
-    def _keep(self, pieces: Sequence[Content | Thinking | WasThinking]) -> list[Delta]:
+    def _keep(self, pieces: Sequence[Piece]) -> Sequence[Piece]:
         for piece in pieces:
-            match piece:
-                case Content():
-                    self.content += piece.text
-                    self._blank = self._blank and not piece.text.strip()
-                case Thinking():
-                    self.thought += piece.text
-                case WasThinking():
-                    self.thought, self.content = self.content + self.thought, ""
-                    self._blank = True
-        return list(pieces)
+            if isinstance(piece, Content):
+                self.content += piece.text
+                self._blank = self._blank and not piece.text.strip()
+            elif isinstance(piece, Thinking):
+                self.thought += piece.text
+            else:
+                self.thought, self.content = self.content + self.thought, ""
+                self._blank = True
+        return pieces

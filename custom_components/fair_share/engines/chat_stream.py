@@ -88,7 +88,8 @@ class ChatStream:
         for event in events:
             if not self.done:
                 yield from self._event(event)
-                self._leave_if_asked()
+                if self._answer.asked:
+                    self._leave_after()
 
     def close(self) -> Iterator[Delta]:
         """End of the stream: give what is left, the ``Usage`` and the ``Finish``.
@@ -147,7 +148,7 @@ class ChatStream:
         if delta is None:
             delta = {"content": choice.get("text")}
         if isinstance(delta, Mapping):
-            if not choice.get("finish_reason"):
+            if self._answer.asked and not choice.get("finish_reason"):
                 self._leave_before(delta)
             yield from self._delta(delta)
         self._note_finish(choice.get("finish_reason"))
@@ -182,12 +183,11 @@ class ChatStream:
                 yield from self._calls.fragment(raw, self._meter.take())
 
     def _leave_before(self, delta: Mapping[str, Any]) -> None:
-        if self._answer.asked:
-            text, thought = text_and_thought(delta)
-            if (piece := thought or text) and self._answer.leaves_before(piece):
-                raise InterruptedAnswer
+        text, thought = text_and_thought(delta)
+        if (piece := thought or text) and self._answer.leaves_before(piece):
+            raise InterruptedAnswer
 
-    def _leave_if_asked(self) -> None:
+    def _leave_after(self) -> None:
         if not self.finished and self._answer.leaves_now():
             raise InterruptedAnswer
 

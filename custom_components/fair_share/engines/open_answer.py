@@ -27,18 +27,15 @@ class OpenAnswer:
         """Begin with nothing."""
         self.text = AnswerText()
         self.resume: Resume | None = None
-        self._asked_s: float | None = None
+        self.asked = False
+        """Whether it is to be left."""
+        self._asked_s = 0.0
         self._read: asyncio.Timeout | None = None
 
     @property
     def begun(self) -> bool:
         """Whether anything of it has come."""
         return bool(self.text.received or self.text.reasoned)
-
-    @property
-    def asked(self) -> bool:
-        """Whether it is to be left."""
-        return self._asked_s is not None
 
     def begin(self, text: AnswerText) -> None:
         """Begin with the filters that this server needs."""
@@ -47,8 +44,8 @@ class OpenAnswer:
     def interrupt(self) -> None:
         """Ask the engine to leave the answer at the next good place."""
         now = asyncio.get_running_loop().time()
-        if self._asked_s is None:
-            self._asked_s = now
+        if not self.asked:
+            self.asked, self._asked_s = True, now
         if self._read is not None:
             limit_s = self.patience_s(inf)
             ends = self._read.when()
@@ -56,7 +53,7 @@ class OpenAnswer:
 
     def stay(self) -> None:
         """Do not leave after all."""
-        self._asked_s = None
+        self.asked = False
 
     def can_go_on(self) -> bool:
         """Whether the server can go on from here after an interruption."""
@@ -81,13 +78,13 @@ class OpenAnswer:
 
     def leaves_now(self) -> bool:
         """Whether to leave after what has come."""
-        if self._asked_s is None or not self._can_be_cut():
+        if not (self.asked and self._can_be_cut()):
             return False
         return not self._in_word() or self._waited_long()
 
     def patience_s(self, limit_s: float) -> float:
         """Return for how long the next piece may be waited for, at most ``limit_s``."""
-        if self._asked_s is None or not self._can_be_cut():
+        if not (self.asked and self._can_be_cut()):
             return limit_s
         if not self._in_word():
             return 0.0
@@ -100,7 +97,7 @@ class OpenAnswer:
 
     def left(self) -> int:
         """Note the end of a run in the middle; return the tokens not told yet."""
-        self._asked_s = None
+        self.asked = False
         return self.text.cut()
 
     def _can_be_cut(self) -> bool:
@@ -117,6 +114,5 @@ class OpenAnswer:
         return (self.text.received or self.text.reasoned)[-1:].isalnum()
 
     def _waited_long(self) -> bool:
-        assert self._asked_s is not None  # noqa: S101 - only asked when it was asked
         now = asyncio.get_running_loop().time()
         return now >= self._asked_s + _WORD_LIMIT_S
