@@ -77,17 +77,8 @@ class Answering:
                 return
 
     async def _run(self) -> AsyncGenerator[Delta]:
-        server = self._server()
-        try:
-            async with aclosing(self._stream(server)) as deltas:
-                async for delta in deltas:
-                    yield delta
-        except EngineError as err:
-            server.report(err)
-            raise
-
-    async def _stream(self, server: WatchedServer) -> AsyncGenerator[Delta]:
         """Stream from the server and charge every delta as it comes."""
+        server = self._server()
         generation = replace(
             self._generation,
             max_output_tokens=self._grant.dispatch.max_output_tokens,
@@ -101,7 +92,10 @@ class Answering:
                     yield account.note(delta)
                     account.check()
                     self._shield()
-        except EngineError, InterruptedAnswer:
+        except EngineError as err:
+            server.report(err)
+            raise
+        except InterruptedAnswer:
             raise
         except BaseException:
             if account.left():
