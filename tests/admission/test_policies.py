@@ -104,6 +104,18 @@ def test_equal_waiting_holds_for_members_who_ask_for_more_than_there_is() -> Non
     assert jain > 0.95
 
 
+def test_equal_waiting_counts_the_longest_wait_of_all_devices() -> None:
+    world = household("equal_waiting")
+    world.source("parent", "tablet")
+    running = world.ask("parent/direct/voice")
+    first = world.ask(PARENT)
+    world.pass_time(1)
+    world.ask(CHILD)
+    world.ask("parent/tablet/chat")
+    world.end(running, Outcome.CANCELLED)
+    assert world.order()[-1] == first
+
+
 def test_equal_waiting_weighs_waiting() -> None:
     world = household("equal_waiting", child=3.0)
     running = world.ask(PARENT)
