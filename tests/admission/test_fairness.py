@@ -7,7 +7,11 @@ from itertools import combinations, cycle
 from hypothesis import given, settings, strategies as st
 import pytest
 
-from custom_components.fair_share.admission.model import CostWeights, TokenCount
+from custom_components.fair_share.admission.model import (
+    CostWeights,
+    NodeSpec,
+    TokenCount,
+)
 
 from .world import World, capacity
 
@@ -218,3 +222,18 @@ def test_who_pauses_keeps_the_debt_of_what_was_served_before() -> None:
     assert together == pytest.approx(
         steady.history[-1] - steady.history[1100], abs=2 * box.unit()
     )
+
+
+def test_the_bound_holds_when_a_weight_is_lowered_under_a_running_answer() -> None:
+    world = World()
+    world.member("parent", weight=2.0)
+    world.member("child", weight=2.0)
+    world.server(capacity(slots=1))
+    running = world.ask("parent/direct/chat", prompt=100, output=100)
+    world.ask("parent/direct/chat")
+    world.ask("child/direct/chat")
+    world.scheduler.put_node(NodeSpec("parent", weight=0.5), world.wall)
+    world.end(running)
+    status = world.scheduler.status(world.now)
+    assert status.fairness_gap == (100 + 2 * 100) / 0.5
+    assert status.fairness_gap <= status.fairness_bound

@@ -225,6 +225,25 @@ def test_the_interrupted_pays_once_and_the_reading_again_is_nobodys(
     assert world.scheduler.node_status("child").charge == record.charge
 
 
+def test_a_prompt_whose_reading_is_interrupted_is_paid_when_it_is_read(
+    world: World,
+) -> None:
+    summary = world.ask(BACKGROUND, prompt=100, output=50)
+    world.scheduler.prompt_progress(summary, uncached=60, cached=0)
+    world.scheduler.close_server("server", world.now)
+    world.scheduler.preempted(summary, world.now, lost=True)
+    assert world.scheduler.node_status("child").charge == 60
+    world.server(capacity(slots=1))
+    world.decide()
+    assert world.scheduler.node_status("child").charge == 100 + 2 * 50
+    assert world.scheduler.node_status("child").tokens == TokenCount()
+    record = world.end(summary, tokens=TokenCount(90, 10, 5))
+    assert record.tokens == TokenCount(90, 10, 5)
+    assert record.charge == 90 + 10 * 0.1 + 2 * 5
+    assert record.recomputed == TokenCount(60)
+    assert world.scheduler.status(world.now).recomputed == TokenCount(60)
+
+
 def test_who_goes_on_is_given_the_room_that_is_left(world: World) -> None:
     summary = world.ask(BACKGROUND, output=100)
     world.output(summary, 30)

@@ -37,11 +37,13 @@ class Accounts:
 
     def open(self, entry: Entry) -> None:
         """Prepay the prompt and the predicted output of a request that starts."""
+        if not entry.reads_again:
+            self._read_in_vain(entry)
         self._book(entry)
 
     def prompt(self, entry: Entry, *, uncached: int, cached: int) -> None:
         """Count a prompt, or as much of it as is processed by now."""
-        if entry.resumed:
+        if entry.reads_again:
             self._recompute(entry, TokenCount(uncached, cached))
         else:
             self._count(entry, TokenCount(uncached, cached, entry.counted.output))
@@ -66,7 +68,7 @@ class Accounts:
 
     def settle(self, entry: Entry, tokens: TokenCount) -> None:
         """Correct the account to what the server counted since the latest start."""
-        if entry.resumed:
+        if entry.reads_again:
             self._recompute(entry, TokenCount(tokens.uncached, tokens.cached))
             output = entry.counted.output - entry.run_output + tokens.output
             prompt = entry.counted
@@ -87,11 +89,7 @@ class Accounts:
         """Refund what was paid for but not delivered."""
         entry.prompt = TokenCount(entry.counted.uncached, entry.counted.cached)
         entry.prepaid_output = 0
-        entry.reread = TokenCount(
-            entry.reread.uncached + entry.recomputed.uncached,
-            entry.reread.cached + entry.recomputed.cached,
-        )
-        entry.recomputed = TokenCount()
+        entry.close_reading()
         self._book(entry)
 
     def _count(self, entry: Entry, tokens: TokenCount) -> None:
@@ -103,6 +101,16 @@ class Accounts:
         for node in entry.path:
             node.count(uncached, cached, output)
             node.delivered += charge / node.weight
+
+    def _read_in_vain(self, entry: Entry) -> None:
+        """Charge nobody for what was read of a prompt before an interruption.
+
+        It is read from its beginning now and paid as if it had not run before.
+        """
+        lost = TokenCount(entry.counted.uncached, entry.counted.cached)
+        self._recompute(entry, lost)
+        entry.close_reading()
+        self._count(entry, TokenCount())
 
     def _recompute(self, entry: Entry, tokens: TokenCount) -> None:
         self.recomputed = TokenCount(

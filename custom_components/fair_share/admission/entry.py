@@ -34,7 +34,8 @@ class Entry:
     first starts. ``booked`` is the charge booked so far, ``counted`` the tokens;
     ``recomputed`` are the prompt tokens that were read once more after an
     interruption, which are not charged to it; ``reread`` those of all runs before the
-    latest. ``hosts`` are the servers in reach that could run it while it waits.
+    latest. ``reads_again`` tells that an earlier run got beyond the prompt, which is
+    paid. ``hosts`` are the servers in reach that could run it while it waits.
     ``band`` and ``overdue_s`` hold until ``judged_until_s``, when it ages, or one of
     its class starts. ``shielded`` marks an
     answer that can't be interrupted as things are, with ``makes_room_for`` it is being
@@ -74,6 +75,7 @@ class Entry:
         "preemptions",
         "prepaid_output",
         "prompt",
+        "reads_again",
         "recomputed",
         "request",
         "reread",
@@ -115,10 +117,8 @@ class Entry:
         self.paid_off = 0.0
         self.counted = TokenCount()
         self.recomputed = TokenCount()
-        self.prompt = TokenCount(
-            uncached=request.prompt_tokens - request.cached_tokens,
-            cached=request.cached_tokens,
-        )
+        self.prompt = self.estimated_prompt()
+        self.reads_again = False
         self.prepaid_output = 0
         self.output_bound = 0
         self.checked_output = 0
@@ -140,6 +140,11 @@ class Entry:
         """Whether it was interrupted before and goes on, or will."""
         return self.preemptions + self.losses > 0
 
+    def estimated_prompt(self) -> TokenCount:
+        """Return its prompt, as much of it cached as was expected on arrival."""
+        cached = self.request.cached_tokens
+        return TokenCount(self.request.prompt_tokens - cached, cached)
+
     def start(
         self,
         server: Server,
@@ -160,6 +165,7 @@ class Entry:
         self.started_s = now
         self.urgent = urgent
         self.run_output = 0
+        self.reads_again = self.counted.output > 0
         self.output_bound = server.output_bound(self.request)
         self.prepaid_output = 0
         self.pay_ahead()
@@ -187,6 +193,14 @@ class Entry:
         self.prepaid_output = ahead
         return True
 
+    def close_reading(self) -> None:
+        """Note that what the present run has read once more is all that it will."""
+        self.reread = TokenCount(
+            self.reread.uncached + self.recomputed.uncached,
+            self.reread.cached + self.recomputed.cached,
+        )
+        self.recomputed = TokenCount()
+
     def pause(self, now: float, *, lost: bool) -> None:
         """Go back to waiting after an interruption, or after its server was lost.
 
@@ -204,6 +218,9 @@ class Entry:
                 self.makes_room_for.caused += 1
         self.dispatch = None
         self.server = None
+        if not self.counted.output:
+            # Its prompt has been of no use yet, and is still to be paid.
+            self.prompt = self.estimated_prompt()
         self.preempting = self.shielded = False
         self.makes_room_for = None
         if self.paused_at_s is None:
@@ -284,7 +301,7 @@ class Entry:
 
     def expected_cost(self, costs: CostWeights) -> float:
         """Return what it is likely to be charged from here on."""
-        prompt = TokenCount() if self.resumed else self.prompt
+        prompt = TokenCount() if self.counted.output else self.prompt
         return costs.charge(prompt.uncached, prompt.cached, self.expected_left())
 
     def worst_cost(self) -> float:

@@ -56,10 +56,13 @@ class FairnessGauge:
 
         In between the counters of those who are served only rise.
         """
-        counters = [
-            child.counter
+        waiting = [
+            child
             for child in self._root.children.values()
             if child.waiting and not child.held_back
         ]
-        if counters:
+        if waiting:
+            # What is paid in advance may have been reweighed since it started.
+            counters = [child.counter for child in waiting]
+            self._lightest = min(self._lightest, *(child.weight for child in waiting))
             self.gap = max(self.gap, max(counters) - min(counters))

@@ -22,7 +22,7 @@ class Start:
 
 def service_s(entry: Entry, speeds: Speeds) -> float:
     """Return how long a request will probably run from its start."""
-    read = 0 if entry.resumed else entry.prompt.uncached
+    read = 0 if entry.counted.output else entry.prompt.uncached
     return speeds.prefill_s(read) + speeds.decode_s(entry.expected_left())
 
 

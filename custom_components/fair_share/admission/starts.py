@@ -111,7 +111,7 @@ class Starter:
             costs=self._accounts.costs,
             now=now,
         )
-        entry.leaf.note_start(now)
+        entry.leaf.last_start_s = now
         for node in entry.path:
             node.running += 1
             if not entry.resumed:

@@ -235,9 +235,8 @@ class Leaf(Node):
         """Yield this class itself."""
         yield self
 
-    def note_start(self, now: float) -> None:
-        """Note that one of the class has started; what is next begins to age."""
-        self.last_start_s = now
+    def judge_anew(self) -> None:
+        """Have it found out again how urgent the head is."""
         if self.head:
             self.head.judged_until_s = -inf
 
@@ -359,8 +358,10 @@ class ShareTree:
         """
         leaf = entry.leaf
         for node in leaf.path:
-            if node.waiting == 0 and lift:
-                node.lift()
+            if node.waiting == 0:
+                node.held_back = False
+                if lift:
+                    node.lift()
             node.waiting += 1
         leaf.queue[entry.request.request_id] = entry
         if front:
@@ -373,6 +374,8 @@ class ShareTree:
         leaf = entry.leaf
         del leaf.queue[entry.request.request_id]
         leaf.head = next(iter(leaf.queue.values()), None)
+        # Others of its class may have started since it was judged, and may do so now.
+        leaf.judge_anew()
         for node in leaf.path:
             node.waiting -= 1
 
@@ -443,6 +446,7 @@ def _note_demotion(node: Node) -> None:
             above.window.limit is not None and above.window.at_end is QuotaEnd.DEMOTE
             for above in leaf.path
         )
+        leaf.judge_anew()
 
 
 def parting(ours: tuple[Node, ...], theirs: tuple[Node, ...]) -> tuple[Node, Node]:

@@ -1,0 +1,82 @@
+"""Households of different kinds, in which everything has to stay right.
+
+``FAIR_SHARE_EXAMPLES`` sets how many histories of each are tried.
+"""
+
+from dataclasses import replace
+import os
+
+from hypothesis import HealthCheck, settings
+import pytest
+
+from custom_components.fair_share.admission.model import Settings, Workload
+from custom_components.fair_share.admission.policies import OFFERED
+
+from ..world import capacity
+from .disturbances import HASTY, INTERRUPTIONS
+from .promises import Promises
+
+pytestmark = pytest.mark.timeout(3600)
+
+_EXAMPLES = int(os.environ.get("FAIR_SHARE_EXAMPLES", "40"))
+_SETTINGS = settings(
+    max_examples=_EXAMPLES,
+    stateful_step_count=50,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+class PlainHousehold(Promises):
+    """One server, one workload: what remains is fairness."""
+
+
+class MixedHousehold(Promises):
+    """All workloads on two servers, so that urgency cuts across fairness."""
+
+    workloads = tuple(Workload)
+    capacities = (capacity(slots=2), capacity("other", slots=1))
+
+
+class CrampedHousehold(Promises):
+    """One memory pool for all slots, too small for all of them."""
+
+    capacities = (capacity(slots=3, pool=1200),)
+    promises_turns = False
+
+
+class RestlessHousehold(Promises):
+    """Interruptions, changing policies, two servers and a pool planned by guesses."""
+
+    workloads = tuple(Workload)
+    capacities = (
+        capacity(slots=3, pool=2500, survives=True, block=16),
+        capacity("other", slots=1, context=512),
+    )
+    settings = Settings(preemption=HASTY, background_share=0.2)
+    interruptions = INTERRUPTIONS
+    policies = OFFERED
+    promises_gap = promises_turns = False
+    choosy = True
+
+
+class InterruptedHousehold(Promises):
+    """Equals interrupt each other on one server, where nothing else is in the way."""
+
+    capacities = (capacity(slots=2),)
+    quotas = (None,)
+    settings = Settings(preemption=replace(HASTY, most_among_equals=3))
+    interruptions = INTERRUPTIONS[1:]
+    promises_gap = False
+
+
+TestPlainHousehold = PlainHousehold.TestCase
+TestPlainHousehold.settings = _SETTINGS
+TestMixedHousehold = MixedHousehold.TestCase
+TestMixedHousehold.settings = _SETTINGS
+TestCrampedHousehold = CrampedHousehold.TestCase
+TestCrampedHousehold.settings = _SETTINGS
+TestRestlessHousehold = RestlessHousehold.TestCase
+TestRestlessHousehold.settings = _SETTINGS
+TestInterruptedHousehold = InterruptedHousehold.TestCase
+TestInterruptedHousehold.settings = _SETTINGS
