@@ -373,11 +373,11 @@ def test_a_removed_server_gives_its_places_away(world: World) -> None:
 def test_a_request_is_prepaid_charged_beyond_it_and_refunded(world: World) -> None:
     request_id = world.ask(ADA, prompt=100, output=1000, cached=50)
     assert world.scheduler.node_status("parent").charge == 50 + 5 + 2 * 128
-    world.output(request_id, 63)
+    world.output(request_id, 15)
     assert world.scheduler.node_status("parent").charge == 55 + 2 * 128
     world.output(request_id, 1)
-    assert world.scheduler.node_status("parent").charge == 55 + 2 * (64 + 128)
-    world.output(request_id, 136)
+    assert world.scheduler.node_status("parent").charge == 55 + 2 * (16 + 128)
+    world.output(request_id, 184)
     assert world.scheduler.node_status("parent").charge == 55 + 2 * 256
     world.output(request_id, 66)
     assert world.scheduler.node_status("parent").charge == 55 + 2 * (266 + 66)

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from .tree import Leaf, Node
 
 _PAID_AHEAD_TOKENS = 128
-"""Output that is paid for in advance at a time: what comes within a few seconds."""
+"""Output that is paid for in advance: what comes within a few seconds."""
+
+_PAID_AT_ONCE_TOKENS = 16
+"""Output after which the next part is paid for; to book every token would cost more."""
 
 
 class Entry:
@@ -184,10 +187,10 @@ class Entry:
         For as much as is likely to come, but only a part at a time.
         """
         output = self.counted.output
-        if output < self.prepaid_output - _PAID_AHEAD_TOKENS // 2:
+        if output < self.prepaid_output - _PAID_AHEAD_TOKENS + _PAID_AT_ONCE_TOKENS:
             return False
-        expected = output + self.expected_left()
-        ahead = min(expected, output + _PAID_AHEAD_TOKENS)
+        left = self.leaf.predictor.left(output, self.output_bound)
+        ahead = output + min(left, _PAID_AHEAD_TOKENS)
         if ahead <= self.prepaid_output:
             return False
         self.prepaid_output = ahead

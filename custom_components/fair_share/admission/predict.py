@@ -14,9 +14,10 @@ _LEAST_LEFT_TOKENS = 8
 class OutputPredictor:
     """Predicts output tokens from the latest answers of the same class.
 
-    The mean of the last five is what is paid for in advance (Sheng et al., OSDI
-    2024, Algorithm 3). Memory is planned with the mean of those of the last sixty
-    that were longer than what is there already.
+    The mean of the last five tells how long a whole answer will be, for deadlines and
+    forecasts. What is paid for in advance (the prediction of Sheng et al., OSDI 2024,
+    Algorithm 3) and the memory that is planned with are the mean of those of the last
+    sixty that were longer than what is there already.
     """
 
     __slots__ = ("_mean", "_ordered", "_recent", "_sums")
