@@ -145,7 +145,6 @@ async def line(
     hass: HomeAssistant, freezer: FrozenDateTimeFactory, monkeypatch: pytest.MonkeyPatch
 ) -> Line:
     """A household of Parent and Child; time stands still."""
-    monkeypatch.setattr(settings, "PREEMPTION_READY", True)
     freezer.move_to("2026-11-30T20:00:00+00:00")
     assert await async_setup_component(hass, "homeassistant", {})
     entry = household_entry(

@@ -17,7 +17,6 @@ from custom_components.fair_share.admission.model import (
     Settings,
     Workload,
 )
-from custom_components.fair_share.household import settings as module
 from custom_components.fair_share.household.registry import Registry
 from custom_components.fair_share.household.settings import settings_from
 from tests.common import device, household_entry, member, set_up
@@ -25,15 +24,9 @@ from tests.common import device, household_entry, member, set_up
 CHAT = DEFAULT_PROFILES[Workload.CHAT]
 
 
-@pytest.fixture(autouse=True)
-def _ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the engines be able to go on with an interrupted answer."""
-    monkeypatch.setattr(module, "PREEMPTION_READY", True)
-
-
 def usual(**changed: Any) -> Settings:
     """Return the usual rules but for these."""
-    return replace(Settings(preemption=PreemptionRules()), **changed)
+    return replace(Settings(preemption=PreemptionRules(while_reading=True)), **changed)
 
 
 def test_without_options_the_rules_are_the_usual_ones() -> None:
@@ -56,7 +49,7 @@ def test_without_options_the_rules_are_the_usual_ones() -> None:
         ({"preemption": True}, {}),
         (
             {"preemption_threshold": 50},
-            {"preemption": PreemptionRules(threshold=50)},
+            {"preemption": PreemptionRules(threshold=50, while_reading=True)},
         ),
     ],
     ids=str,
@@ -87,13 +80,6 @@ def test_a_kind_of_requests_is_changed_in_that_alone(key: str, value: float) -> 
         **DEFAULT_PROFILES,
         Workload.CHAT: replace(CHAT, **{key: value}),
     }
-
-
-def test_nothing_is_interrupted_before_the_engines_can_go_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(module, "PREEMPTION_READY", False)
-    assert settings_from({"preemption": True}).preemption is None
 
 
 NONSENSE: list[dict[str, Any]] = [

@@ -190,6 +190,34 @@ async def test_a_voice_command_is_answered_while_background_work_pauses(
     assert all(record.tokens.prompt == wrote[0].tokens.prompt for record in wrote)
 
 
+async def test_a_voice_command_does_not_wait_until_a_long_prompt_is_read(
+    hass: HomeAssistant,
+) -> None:
+    async with (
+        run_engine(slots=1, context_tokens=4096) as engine,
+        home(hass, engine.url) as household,
+        watching(engine, "requests_deferred") as deferred,
+    ):
+        summary, spoken = Answer(), Answer()
+        request = story(30, words=110)
+        summing = asyncio.create_task(
+            read(household, "user_child", Workload.BACKGROUND, request, summary)
+        )
+        await until(lambda: bool(summary.deltas))  # a part of the prompt is read
+        await voice(household, spoken)
+        assert summary.pieces == 0
+        await summing
+        await idle(engine)
+    assert set(deferred) == {0}
+    assert spoken.usage.output_tokens == 12
+    assert summary.usage.output_tokens == 30
+    (wrote,) = records(household, Workload.BACKGROUND)
+    assert (wrote.outcome, wrote.preemptions) == (Outcome.FINISHED, 1)
+    # All of the prompt is paid once, what had to be read again by nobody.
+    assert wrote.tokens.prompt > 1200
+    assert wrote.tokens.prompt == summary.usage.prompt_tokens
+
+
 async def test_an_answer_that_is_interrupted_three_times_keeps_all_its_text(
     hass: HomeAssistant,
 ) -> None:

@@ -69,7 +69,9 @@ class Answering:
             except InterruptedAnswer:
                 self._end_run()
                 # Until then the next request would wait inside the server.
-                await self._servers.async_left(self._grant.dispatch.server_id)
+                await self._servers.async_left(
+                    self._grant.dispatch.server_id, reading=not self._answer.begun
+                )
                 await self._grant.pause()
             except EngineError as err:
                 await self._outlive(err)

@@ -33,7 +33,7 @@ from ..engines.base import (
     NotAnEngineError,
 )
 from ..engines.probe import create_engine
-from .drain import WRITING_LIMIT_S, drained
+from .drain import READING_LIMIT_S, WRITING_LIMIT_S, drained
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -271,13 +271,16 @@ class ServerPool:
             f"fair_share drain {server.subentry.title}",
         )
 
-    async def async_left(self, server_id: str) -> None:
-        """Return when a server has let go of an answer that the queue still counts."""
+    async def async_left(self, server_id: str, *, reading: bool) -> None:
+        """Return when a server has let go of an answer that the queue still counts.
+
+        ``reading`` tells that it had not begun to write.
+        """
         if server := self._watched.get(server_id):
             await drained(
                 server.engine,
                 lambda: self._running(server_id) - 1,
-                limit_s=WRITING_LIMIT_S,
+                limit_s=READING_LIMIT_S if reading else WRITING_LIMIT_S,
             )
 
     def _running(self, server_id: str) -> int:

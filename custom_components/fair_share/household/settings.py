@@ -39,8 +39,9 @@ from ..const import (
 )
 from .stored import Stored
 
-PREEMPTION_READY = True
-"""Whether the engines can go on with an answer that was interrupted."""
+_INTERRUPTING = PreemptionRules(while_reading=True)
+"""What a household does not set. A prompt that was left is mostly still in the server's
+cache when it is read again, and what is spoken need not wait until it is read."""
 
 USUAL = Settings()
 """The rules of a household that changed none."""
@@ -119,7 +120,6 @@ def _profile(stored: Stored, usual: WorkloadProfile) -> WorkloadProfile:
 
 
 def _preemption(stored: Stored) -> PreemptionRules | None:
-    rules = PreemptionRules()
-    threshold = stored.number(CONF_PREEMPTION_THRESHOLD, rules.threshold)
+    threshold = stored.number(CONF_PREEMPTION_THRESHOLD, _INTERRUPTING.threshold)
     wanted = stored.flag(CONF_PREEMPTION, usual=True)
-    return replace(rules, threshold=threshold) if wanted and PREEMPTION_READY else None
+    return replace(_INTERRUPTING, threshold=threshold) if wanted else None
