@@ -1,14 +1,14 @@
 """In which order and when the waiting requests will probably start."""
 
-from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
+from .board import Board
 from .entry import Entry
 from .model import CostWeights
 from .selection import Selector
 from .speed import Speeds
-from .tree import Leaf, Node
+from .tree import Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,28 +26,45 @@ def service_s(entry: Entry, speeds: Speeds) -> float:
     return speeds.prefill_s(read) + speeds.decode_s(entry.expected_left())
 
 
+def expected_wait_s(probe: Entry, board: Board, speeds: Speeds, now: float) -> float:
+    """Return in about how many seconds ``probe`` would start; 0 if at once."""
+    if board.free_slots() > 0 and not board.waiting:
+        return 0.0
+    band = probe.effective_band(now)
+    ahead = sum(
+        service_s(entry, speeds)
+        for entry in board.waiting.values()
+        if entry.effective_band(now) <= band
+    )
+    soonest = min(
+        (speeds.decode_s(entry.expected_left()) for entry in board.running.values()),
+        default=0.0,
+    )
+    return soonest + ahead / max(board.slots(), 1)
+
+
 def forecast(
-    leaves: Iterable[Leaf],
-    running: Collection[Entry],
+    board: Board,
     *,
-    free_slots: int,
     selector: Selector,
     speeds: Speeds,
     costs: CostWeights,
     now: float,
     most: int,
-) -> list[Start]:
+) -> dict[Entry, Start]:
     """Rehearse the next starts, at most ``most``, as if nothing more arrived.
 
     Memory is left out, and every answer is taken to be as long as its class's usual.
     The counters are moved as real starts would move them, and put back afterwards.
     """
+    leaves = board.backlogged.values()
     queues = {leaf: list(leaf.queue.values()) for leaf in leaves}
+    running = board.running.values()
     ends = [speeds.decode_s(entry.expected_left()) for entry in running]
-    slots = [*ends, *([0.0] * max(free_slots, 0))]
+    slots = [*ends, *([0.0] * board.free_slots())]
     heapify(slots)
     before: dict[Node, float] = {}
-    starts: list[Start] = []
+    starts: dict[Entry, Start] = {}
     while slots and len(starts) < most:
         heads = [queue[0] for queue in queues.values() if queue]
         choice = selector.choose(heads, now=now, speeds=speeds)
@@ -56,7 +73,7 @@ def forecast(
         entry = choice.entry
         queues[entry.leaf].pop(0)
         at = heappop(slots)
-        starts.append(Start(entry, len(starts), at))
+        starts[entry] = Start(entry, len(starts), at)
         heappush(slots, at + service_s(entry, speeds))
         for node in entry.leaf.path:
             before.setdefault(node, node.counter)

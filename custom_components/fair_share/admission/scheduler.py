@@ -15,7 +15,7 @@ from .board import Board
 from .entry import Entry
 from .explain import waiting_rule
 from .fairness import FairnessGauge
-from .forecast import Start, forecast, service_s
+from .forecast import expected_wait_s, forecast
 from .model import (
     Decisions,
     NodeSpec,
@@ -311,22 +311,7 @@ class Scheduler:
         """
         leaf = self._tree.leaf(class_id)
         probe = Entry(Request("", class_id, 1, 1), leaf, now, self._sequence + 1)
-        if self._board.free_slots() > 0 and not self._board.waiting:
-            return 0.0
-        band = probe.effective_band(now)
-        ahead = sum(
-            service_s(entry, self._speeds)
-            for entry in self._board.waiting.values()
-            if entry.effective_band(now) <= band
-        )
-        soonest = min(
-            (
-                self._speeds.decode_s(entry.expected_left())
-                for entry in self._board.running.values()
-            ),
-            default=0.0,
-        )
-        return soonest + ahead / max(self._board.slots(), 1)
+        return expected_wait_s(probe, self._board, self._speeds, now)
 
     def node_status(self, node_id: str) -> NodeStatus:
         """Return a snapshot of one account. Raises ``KeyError``."""
@@ -338,7 +323,14 @@ class Scheduler:
         With a forecast of so many starts, which costs as much as those starts.
         """
         servers = self._board.servers.values()
-        starts = {start.entry: start for start in self._forecast(now, ahead)}
+        starts = forecast(
+            self._board,
+            selector=self._selector,
+            speeds=self._speeds,
+            costs=self._settings.costs,
+            now=now,
+            most=ahead,
+        )
         waiting = [
             entry.status(now, waiting_rule(entry, servers), starts.get(entry))
             for entry in self._board.waiting.values()
@@ -372,18 +364,6 @@ class Scheduler:
         self._tree.restore(state.nodes)
 
     # Inside
-
-    def _forecast(self, now: float, most: int) -> list[Start]:
-        return forecast(
-            self._board.backlogged.values(),
-            self._board.running.values(),
-            free_slots=self._board.free_slots(),
-            selector=self._selector,
-            speeds=self._speeds,
-            costs=self._settings.costs,
-            now=now,
-            most=most,
-        )
 
     def _mean_wait_s(self) -> float:
         """Return a rough time after which one more request would get its turn."""
