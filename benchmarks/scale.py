@@ -29,7 +29,9 @@ from custom_components.fair_share.admission.model import (
 from custom_components.fair_share.admission.scheduler import Scheduler
 
 SIZES = [
-    (classes, queued) for classes in (5, 50, 500) for queued in (10, 1_000, 100_000)
+    (classes, queued)
+    for classes in (5, 50, 500)
+    for queued in (10, 1_000, 10_000, 100_000)
 ]
 REPEATS = 300
 SLOTS = 4

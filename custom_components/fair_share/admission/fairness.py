@@ -64,5 +64,6 @@ class FairnessGauge:
         if waiting:
             # What is paid in advance may have been reweighed since it started.
             counters = [child.counter for child in waiting]
-            self._lightest = min(self._lightest, *(child.weight for child in waiting))
+            weights = [child.weight for child in waiting]
+            self._lightest = min(self._lightest, *weights)
             self.gap = max(self.gap, max(counters) - min(counters))

@@ -6,7 +6,7 @@ whose requests are equally urgent; it can be changed at any time.
 """
 
 from collections.abc import Mapping, Sequence
-from math import log2
+from math import inf, log2
 from typing import Protocol
 
 from .entry import Entry
@@ -39,8 +39,14 @@ def pick(policy: Policy, siblings: Siblings, now: float, speeds: Speeds) -> Node
     best = min(ranks)
     if ranks.count(best) == 1:
         return list(siblings)[ranks.index(best)]
+    # Plain loops: where nobody has had anything yet all members tie.
     tied = [node for node, rank in zip(siblings, ranks, strict=True) if rank == best]
-    return min(tied, key=lambda node: _oldest(siblings[node]).sequence)
+    first, oldest = tied[0], inf
+    for node in tied:
+        for head in siblings[node]:
+            if head.sequence < oldest:
+                first, oldest = node, head.sequence
+    return first
 
 
 def _oldest(heads: Sequence[Entry]) -> Entry:

@@ -386,14 +386,13 @@ class ShareTree:
         held back by a limit of its own.
         """
         for node in path[:-1]:
-            lowest = min(
-                (
-                    child.delivered
-                    for child in node.children.values()
-                    if child.waiting and not child.held_back
-                ),
-                default=node.virtual_time,
-            )
+            # Built as a list, since this runs at every start for every member.
+            levels = [
+                child.delivered
+                for child in node.children.values()
+                if child.waiting and not child.held_back
+            ]
+            lowest = min(levels, default=node.virtual_time)
             node.virtual_time = max(node.virtual_time, lowest)
 
     def _attach(self, node: Node, parent: Node) -> None:
