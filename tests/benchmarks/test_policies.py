@@ -18,7 +18,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 @pytest.fixture(scope="module")
 def table() -> dict[str, Targets]:
-    played = policies.simulate(EVENING, range(1))
+    played = policies.simulate(EVENING, range(5))
     return {policy: policies.mean(runs) for policy, runs in played.items()}
 
 
