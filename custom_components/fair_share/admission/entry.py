@@ -16,10 +16,9 @@ from .model import (
     Rule,
     TokenCount,
 )
-from .status import RequestStatus
+from .status import RequestStatus, Start
 
 if TYPE_CHECKING:
-    from .forecast import Start
     from .servers import Server
     from .tree import Leaf, Node
 

@@ -1,6 +1,5 @@
 """In which order and when the waiting requests will probably start."""
 
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
 from .board import Board
@@ -8,16 +7,8 @@ from .entry import Entry
 from .model import CostWeights
 from .selection import Selector
 from .speed import Speeds
+from .status import Start
 from .tree import Node
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """A request that will start after ``ahead`` others, in about ``in_s`` seconds."""
-
-    entry: Entry
-    ahead: int
-    in_s: float
 
 
 def service_s(entry: Entry, speeds: Speeds) -> float:
@@ -73,7 +64,7 @@ def forecast(
         entry = choice.entry
         queues[entry.leaf].pop(0)
         at = heappop(slots)
-        starts[entry] = Start(entry, len(starts), at)
+        starts[entry] = Start(len(starts), at)
         heappush(slots, at + service_s(entry, speeds))
         for node in entry.leaf.path:
             before.setdefault(node, node.counter)

@@ -69,6 +69,14 @@ class ServerStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class Start:
+    """When a request will start: after ``ahead`` others, in about ``in_s`` seconds."""
+
+    ahead: int
+    in_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class RequestStatus:
     """One waiting or running request.
 
