@@ -711,7 +711,7 @@ def test_a_slot_that_is_still_busy_is_not_used(world: World) -> None:
     assert world.order() == [running]
     world.scheduler.free_slot("server")
     world.scheduler.free_slot("server")
-    world.decide()
+    world.ask(ADA)
     assert world.order() == [running, waiting]
 
 

@@ -3,21 +3,29 @@
 from dataclasses import replace
 
 from hypothesis import strategies as st
-from hypothesis.stateful import rule
+from hypothesis.stateful import precondition, rule
 
 from custom_components.fair_share.admission.model import (
     DEFAULT_PROFILES,
     Caps,
     CostWeights,
     Limits,
-    NodeSpec,
     Outcome,
     PreemptionRules,
     ServerCapacity,
 )
 from custom_components.fair_share.admission.policies import OFFERED
 
-from .requests import MEMBERS, QUOTAS, SOURCES, WEIGHTS, Requests
+from .expected import Expected
+from .requests import (
+    ANY,
+    MEMBERS,
+    QUOTAS,
+    SOURCES,
+    WEIGHTS,
+    Requests,
+    something_runs,
+)
 
 HASTY = PreemptionRules(threshold=100.0, min_run_tokens=1, nearly_done_tokens=0)
 INTERRUPTIONS = (
@@ -49,48 +57,47 @@ class Disturbances(Requests):
     policies: tuple[str, ...] = ("equal_tokens",)
     slots: tuple[int, ...] = (1, 2, 3)
 
-    @rule(seconds=st.one_of(st.floats(0, 20), st.floats(0, 400)))
-    def wait(self, seconds: float) -> None:
-        """Time goes by."""
+    @rule(
+        seconds=st.one_of(st.floats(0, 20), st.floats(0, 400)),
+        hours=st.sampled_from((0, 0, 0, 0, -30, -0.01, 0.01, 13, 26)),
+    )
+    def wait(self, seconds: float, hours: float) -> None:
+        """Time goes by; now and then somebody sets the wall clock."""
         self.do("pass_time", seconds)
-
-    @rule(hours=st.sampled_from((-30, -0.01, 0.01, 13, 26)))
-    def step_clock(self, hours: float) -> None:
-        """Somebody sets the wall clock."""
-        self.do("step_clock", hours)
-
-    @rule(member=st.sampled_from(MEMBERS), tokens=st.integers(1, 500))
-    def grant(self, member: str, tokens: int) -> None:
-        """A parent grants tokens for today."""
-        self.do("grant", member, tokens)
-
-    @rule(member=st.sampled_from(MEMBERS), weight=st.sampled_from(WEIGHTS))
-    def weigh_member(self, member: str, weight: float) -> None:
-        """Somebody is to get more than the others, or less."""
-        self.change_node(replace(self.specs[member], weight=weight))
+        if hours:
+            self.do("step_clock", hours)
 
     @rule(
+        kind=st.sampled_from(("weight", "source", "limits", "grant")),
         member=st.sampled_from(MEMBERS),
         source=st.sampled_from(SOURCES),
         weight=st.sampled_from(WEIGHTS),
         caps=st.sampled_from(IN_FLIGHT),
+        quota=st.integers(0, len(QUOTAS) - 1),
+        tokens=st.integers(1, 500),
     )
-    def change_source(
-        self, member: str, source: str, weight: float, caps: Caps
+    def change_member(
+        self,
+        kind: str,
+        member: str,
+        source: str,
+        weight: float,
+        caps: Caps,
+        quota: int,
+        tokens: int,
     ) -> None:
-        """A device is to get more of its member's share, or has a limit."""
-        spec = self.specs[f"{member}/{source}"]
-        self.change_node(replace(spec, weight=weight, caps=caps))
-
-    @rule(quota=st.integers(0, len(QUOTAS) - 1), caps=st.sampled_from(IN_FLIGHT))
-    def limit_member(self, quota: int, caps: Caps) -> None:
-        """A member gets other limits."""
+        """A member or a device gets another weight or limit, or tokens for today."""
         limit = self.quotas[quota % len(self.quotas)]
-        self.change_node(replace(self.specs[MEMBERS[0]], quota=limit, caps=caps))
-
-    def change_node(self, spec: NodeSpec) -> None:
-        """Put a node again with something changed."""
-        self.do("put_node", spec)
+        device = self.specs[f"{member}/{source}"]
+        changes = {
+            "weight": replace(self.specs[member], weight=weight),
+            "source": replace(device, weight=weight, caps=caps),
+            "limits": replace(self.specs[MEMBERS[0]], quota=limit, caps=caps),
+        }
+        if kind == "grant":
+            self.do("grant", member, tokens)
+        else:
+            self.do("put_node", changes[kind])
 
     @rule(
         policy=st.integers(0, len(OFFERED) - 1),
@@ -123,61 +130,76 @@ class Disturbances(Requests):
             ),
         )
 
-    @rule(place=st.integers(0, 1), times=st.integers(1, 5))
-    def run_out_of_memory(self, place: int, times: int) -> None:
-        """An engine had to make room by itself."""
-        self.do("note_exhausted", self.at(place).server_id, times)
+    @rule(
+        kind=st.sampled_from(
+            ("reopen", "reopen", "reopen", "exhaust", "close", "crash", "fail", "hold")
+        ),
+        place=st.integers(0, 1),
+        amount=st.integers(0, 5),
+    )
+    def change_server(self, kind: str, place: int, amount: int) -> None:
+        """Something happens to a server."""
+        getattr(self, kind)(self.at(place), amount)
 
-    @rule(place=st.integers(0, 1), size=st.integers(0, 2))
-    def change_server(self, place: int, size: int) -> None:
-        """A server comes back, or was started with other options."""
-        known = self.at(place)
-        slots = self.slots[size % len(self.slots)]
-        self.do("put_server", replace(known, slots=slots))
+    def reopen(self, server: ServerCapacity, amount: int) -> None:
+        """It comes back, or was started with other options."""
+        slots = self.slots[amount % len(self.slots)]
+        self.do("put_server", replace(server, slots=slots))
 
-    @rule(place=st.integers(0, 1))
-    def close_server(self, place: int) -> None:
-        """A server can't be reached; what runs there has not noticed."""
-        self.do("close_server", self.at(place).server_id)
+    def exhaust(self, server: ServerCapacity, amount: int) -> None:
+        """The engine had to make room by itself."""
+        self.do("note_exhausted", server.server_id, amount)
 
-    @rule(place=st.integers(0, 1), kept=st.booleans())
-    def crash_server(self, place: int, *, kept: bool) -> None:
-        """A server fails; what ran there goes on elsewhere, or fails with it."""
-        server_id = self.at(place).server_id
-        self.do("close_server", server_id)
-        for request_id in sorted(self.running):
-            expected = self.known[request_id]
-            if expected.server_id == server_id and kept:
-                expected.losses += 1
-                self.pause(request_id, "lose")
-            elif expected.server_id == server_id:
-                self.end(expected, Outcome.FAILED, None)
+    def close(self, server: ServerCapacity, amount: int) -> None:
+        """It can't be reached; what runs there has not noticed."""
+        del amount
+        self.do("close_server", server.server_id)
 
-    @rule(request_id=Requests.requests)
-    def lose_one(self, request_id: str) -> None:
-        """The stream of one answer breaks while its server goes on."""
-        if request_id in self.running:
-            self.known[request_id].losses += 1
-            self.pause(request_id, "lose")
+    def crash(self, server: ServerCapacity, amount: int) -> None:
+        """It fails, and what ran there waits to go on elsewhere."""
+        self.close(server, amount)
+        for expected in self.runs_on(server):
+            self.lose(expected)
+        self.reopen(server, amount)
 
-    @rule(request_id=Requests.requests)
-    def shield(self, request_id: str) -> None:
-        """An answer comes to a place where it can't be interrupted, or leaves it."""
-        if request_id in self.running:
-            expected = self.known[request_id]
-            expected.shielded = not expected.shielded
-            self.do("shield", request_id, expected.shielded)
+    def fail(self, server: ServerCapacity, amount: int) -> None:
+        """It fails, and all that ran there with it."""
+        self.close(server, amount)
+        for expected in self.runs_on(server):
+            self.end(expected, Outcome.FAILED, None)
+        self.reopen(server, amount)
 
-    @rule(place=st.integers(0, 1))
-    def hold_slot(self, place: int) -> None:
+    def runs_on(self, server: ServerCapacity) -> list[Expected]:
+        """Return what runs on a server."""
+        return [
+            each for each in self.known.values() if each.server_id == server.server_id
+        ]
+
+    def hold(self, server: ServerCapacity, amount: int) -> None:
         """A slot stays busy after its request has left it, or is free at last."""
-        server_id = self.at(place).server_id
-        if self.held[server_id]:
-            self.held[server_id] -= 1
-            self.do("free_slot", server_id)
+        del amount
+        if self.held[server.server_id]:
+            self.held[server.server_id] -= 1
+            self.do("free_slot", server.server_id)
         else:
-            self.held[server_id] += 1
-            self.do("hold_slot", server_id)
+            self.held[server.server_id] += 1
+            self.do("hold_slot", server.server_id)
+
+    @precondition(something_runs)
+    @rule(which=ANY, broken=st.booleans())
+    def change_answer(self, which: int, *, broken: bool) -> None:
+        """A stream breaks, or comes to where it can't be interrupted, or leaves it."""
+        expected = self.one_that_runs(which)
+        if broken:
+            self.lose(expected)
+        else:
+            expected.shielded = not expected.shielded
+            self.do("shield", expected.request.request_id, expected.shielded)
+
+    def lose(self, expected: Expected) -> None:
+        """An answer is lost by its server and waits to go on."""
+        expected.losses += 1
+        self.pause(expected.request.request_id, "lose")
 
     def at(self, place: int) -> ServerCapacity:
         """Return one of the servers as it is now."""

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from hypothesis.stateful import invariant
@@ -156,6 +157,8 @@ class Promises(Disturbances):
         )
         for server_id in {start.server_id for start in starts}:
             self.check_room(server_id)
+        if len(starts) == 1 and starts[0].request_id not in again:
+            self.check_virtual_time(self.board.running[starts[0].request_id])
         for preemption in self.world.preempted[self.seen_preempted :]:
             self.check_preemption(preemption)
         self.seen_preempted = len(self.world.preempted)
@@ -201,6 +204,15 @@ class Promises(Disturbances):
             most = MOST_COMMITMENT if capacity.survives_exhaustion else POOL_SAFETY
             assert worst_moment(held) <= capacity.kv_tokens * most
 
+    def check_virtual_time(self, entry: Entry) -> None:
+        """It follows what was delivered to the least served who wanted to start."""
+        for parent, child in pairwise(entry.path):
+            others = (each for each in parent.children.values() if each.waiting)
+            wanted = [child, *(each for each in others if not each.held_back)]
+            before = self.earlier.levels[parent.node_id].virtual_time
+            lowest = min(each.delivered for each in wanted)
+            assert parent.virtual_time <= max(before, lowest) + CLOSE
+
     def check_preemption(self, preemption: Preemption) -> None:
         """Only who may be interrupted is, and only for who may interrupt."""
         rules, now = self.rules.preemption, self.world.now
@@ -227,6 +239,16 @@ class Promises(Disturbances):
             and ours.counter - theirs.counter > rules.threshold
             and expected.interrupted < rules.most_among_equals
         )
+
+    def keep_promises(self) -> None:
+        """Look at everything that has to be true."""
+        self.no_slot_is_lost_and_none_is_used_twice()
+        self.what_could_start_never_waits()
+        self.what_is_kept_is_what_it_should_be()
+        self.accounts_add_up()
+        self.virtual_time_never_goes_back()
+        self.the_gap_between_waiting_members_stays_below_its_bound()
+        self.a_quota_is_overrun_by_no_more_than_what_runs()
 
     @invariant()
     def no_slot_is_lost_and_none_is_used_twice(self) -> None:

@@ -6,11 +6,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    Bundle,
     RuleBasedStateMachine,
-    consumes,
     initialize,
-    multiple,
+    precondition,
     rule,
 )
 import pytest
@@ -49,6 +47,14 @@ QUOTAS = (
     QuotaSpec(QUOTA_TOKENS, refill_per_s=5.0),
     QuotaSpec(QUOTA_TOKENS, at_end=QuotaEnd.DEMOTE, refill_per_s=5.0),
 )
+MOVES = st.sampled_from(("generate", "generate", "generate", "read", "finish"))
+ANY = st.integers(0, 11)
+"""Picks one of those that can be picked."""
+
+
+def something_runs(machine: Requests) -> bool:
+    """Tell whether there is a running request to pick."""
+    return bool(machine.running)
 
 
 class Requests(RuleBasedStateMachine):
@@ -64,8 +70,6 @@ class Requests(RuleBasedStateMachine):
     quotas: tuple[QuotaSpec | None, ...] = QUOTAS
     choosy = False
     """Whether requests may name the server that they want."""
-
-    requests = Bundle("requests")
 
     def __init__(self) -> None:
         """Start with an empty world and no expectation."""
@@ -180,7 +184,6 @@ class Requests(RuleBasedStateMachine):
         ]
 
     @rule(
-        target=requests,
         member=st.sampled_from(MEMBERS),
         source=st.sampled_from(SOURCES),
         workload=st.integers(0, 4),
@@ -190,6 +193,7 @@ class Requests(RuleBasedStateMachine):
         place=st.sampled_from((None, None, None, 0, 1)),
         continues=st.sampled_from((False, False, False, True)),
         preemptible=st.sampled_from((True, True, True, False)),
+        times=st.sampled_from((1, 1, 2, 3)),
     )
     def arrive(
         self,
@@ -200,15 +204,15 @@ class Requests(RuleBasedStateMachine):
         output: int,
         cached: int,
         place: int | None,
+        times: int,
         *,
         continues: bool,
         preemptible: bool,
-    ) -> object:
-        """Somebody asks for something."""
-        self.submitted += 1
+    ) -> None:
+        """Somebody asks for something, or for the same several times."""
         kind = self.workloads[workload % len(self.workloads)]
         request = Request(
-            request_id=f"r{self.submitted}",
+            request_id="",
             class_id=f"{member}/{source}/{kind}",
             prompt_tokens=prompt,
             max_output_tokens=output,
@@ -220,25 +224,50 @@ class Requests(RuleBasedStateMachine):
             server_id = self.capacities[place % len(self.capacities)].server_id
             wanted = {"servers": frozenset({server_id})} if self.choosy else {}
             request = replace(request, preferred_server=server_id, **wanted)
+        for _ in range(times):
+            self.submitted += 1
+            self.ask(replace(request, request_id=f"r{self.submitted}"))
+
+    arrive_more = arrive
+
+    def ask(self, request: Request) -> None:
+        """Submit a request."""
         self.known[request.request_id] = Expected(request)
         queue = self.waiting[request.class_id]
-        queue.insert(0 if continues else len(queue), request.request_id)
+        place = 0 if request.continues_turn else len(queue)
+        queue.insert(place, request.request_id)
         try:
             self.do("ask", request)
         except Rejected:
             self.decided = False
             queue.remove(request.request_id)
             del self.known[request.request_id]
-            return multiple()
-        return request.request_id
 
-    @rule(request_id=requests, part=st.floats(0, 1))
-    def read(self, request_id: str, part: float) -> None:
+    def one_that_runs(self, which: int) -> Expected:
+        """Pick a running request."""
+        running = [each for each in self.known if each in self.running]
+        return self.known[running[which % len(running)]]
+
+    @precondition(something_runs)
+    @rule(moves=st.lists(st.tuples(MOVES, ANY, st.integers(0, MOST_AT_ONCE))))
+    def work(self, moves: list[tuple[str, int, int]]) -> None:
+        """Servers read and write, and answers become whole."""
+        for kind, which, amount in moves:
+            if self.running:
+                getattr(self, kind)(self.one_that_runs(which), amount)
+                self.keep_promises()
+
+    work_more = work_most = work_on = work
+
+    def keep_promises(self) -> None:
+        """Look at everything that has to be true."""
+
+    def read(self, expected: Expected, amount: int) -> None:
         """A server tells how much of a prompt it has read."""
-        expected = self.known.get(request_id)
-        if request_id not in self.running or expected is None or expected.run_output:
+        if expected.run_output:
             return
-        read = max(int(expected.in_context * part), expected.run_read.prompt)
+        part = expected.in_context * amount // MOST_AT_ONCE
+        read = max(part, expected.run_read.prompt)
         cached = min(read, expected.request.cached_tokens)
         self.report_read(expected, TokenCount(read - cached, cached))
 
@@ -248,13 +277,9 @@ class Requests(RuleBasedStateMachine):
         request_id = expected.request.request_id
         self.do("read", request_id, tokens.uncached, tokens.cached)
 
-    @rule(request_id=requests, tokens=st.integers(1, MOST_AT_ONCE))
-    def generate(self, request_id: str, tokens: int) -> None:
+    def generate(self, expected: Expected, amount: int) -> None:
         """A running answer grows, by no more than it may."""
-        if request_id not in self.running:
-            return
-        expected = self.known[request_id]
-        tokens = min(tokens, expected.left)
+        tokens = min(amount, expected.left)
         if tokens <= 0:
             return
         if expected.run_read.prompt and not expected.run_output:
@@ -262,30 +287,24 @@ class Requests(RuleBasedStateMachine):
             whole = TokenCount(expected.in_context - cached, cached)
             self.report_read(expected, whole)
         expected.write(tokens)
-        verdict = self.do("output", request_id, tokens)
+        verdict = self.do("output", expected.request.request_id, tokens)
         if verdict is Verdict.STOP_QUOTA:
             self.end(expected, Outcome.STOPPED, None)
 
-    @rule(request_id=consumes(requests), cached=st.integers(0, MOST_PROMPT))
-    def finish(self, request_id: str, cached: int) -> None:
+    def finish(self, expected: Expected, amount: int) -> None:
         """A running answer ends, and the server says what it cost."""
-        if request_id not in self.running:
-            return
-        expected = self.known[request_id]
-        cached = min(cached, expected.in_context - 1)
+        cached = (expected.in_context - 1) * amount // MOST_AT_ONCE
         tokens = TokenCount(expected.in_context - cached, cached)
         expected.report_read(tokens)
         counted = replace(tokens, output=expected.run_output)
         self.end(expected, Outcome.FINISHED, counted)
 
-    @rule(
-        request_id=consumes(requests),
-        outcome=st.sampled_from((Outcome.CANCELLED, Outcome.FAILED)),
-    )
-    def leave(self, request_id: str, outcome: Outcome) -> None:
+    @precondition(lambda self: self.known)
+    @rule(which=ANY, outcome=st.sampled_from((Outcome.CANCELLED, Outcome.FAILED)))
+    def leave(self, which: int, outcome: Outcome) -> None:
         """A client leaves, or a server fails, in whatever state the request is."""
-        if request_id in self.known:
-            self.end(self.known[request_id], outcome, None)
+        known = list(self.known.values())
+        self.end(known[which % len(known)], outcome, None)
 
     def end(
         self, expected: Expected, outcome: Outcome, tokens: TokenCount | None
@@ -316,6 +335,7 @@ class Requests(RuleBasedStateMachine):
         self.ended_tokens[class_id] = total(self.ended_tokens[class_id], tokens)
         self.recomputed = total(self.recomputed, expected.recomputed())
 
+    @precondition(lambda self: len(self.world.preempted) > self.asked_to_leave)
     @rule()
     def leave_servers(self) -> None:
         """Those who were asked to make room do so, and wait to go on."""

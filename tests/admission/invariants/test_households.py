@@ -1,30 +1,18 @@
-"""Households of different kinds, in which everything has to stay right.
-
-``FAIR_SHARE_EXAMPLES`` sets how many histories of each are tried.
-"""
+"""Households of different kinds, in which everything has to stay right."""
 
 from dataclasses import replace
-import os
 
-from hypothesis import HealthCheck, settings
 import pytest
 
 from custom_components.fair_share.admission.model import Settings, Workload
 from custom_components.fair_share.admission.policies import OFFERED
 
 from ..world import capacity
+from .budget import HISTORIES
 from .disturbances import HASTY, INTERRUPTIONS
 from .promises import Promises
 
 pytestmark = pytest.mark.timeout(3600)
-
-_EXAMPLES = int(os.environ.get("FAIR_SHARE_EXAMPLES", "40"))
-_SETTINGS = settings(
-    max_examples=_EXAMPLES,
-    stateful_step_count=50,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
 
 
 class PlainHousehold(Promises):
@@ -50,7 +38,7 @@ class RestlessHousehold(Promises):
 
     workloads = tuple(Workload)
     capacities = (
-        capacity(slots=3, pool=2500, survives=True, block=16),
+        capacity(slots=2, pool=1500, survives=True, block=16),
         capacity("other", slots=1, context=512),
     )
     settings = Settings(preemption=HASTY, background_share=0.2)
@@ -63,6 +51,7 @@ class RestlessHousehold(Promises):
 class InterruptedHousehold(Promises):
     """Equals interrupt each other on one server, where nothing else is in the way."""
 
+    workloads = (Workload.VOICE,)
     capacities = (capacity(slots=2),)
     quotas = (None,)
     settings = Settings(preemption=replace(HASTY, most_among_equals=3))
@@ -71,12 +60,12 @@ class InterruptedHousehold(Promises):
 
 
 TestPlainHousehold = PlainHousehold.TestCase
-TestPlainHousehold.settings = _SETTINGS
+TestPlainHousehold.settings = HISTORIES
 TestMixedHousehold = MixedHousehold.TestCase
-TestMixedHousehold.settings = _SETTINGS
+TestMixedHousehold.settings = HISTORIES
 TestCrampedHousehold = CrampedHousehold.TestCase
-TestCrampedHousehold.settings = _SETTINGS
+TestCrampedHousehold.settings = HISTORIES
 TestRestlessHousehold = RestlessHousehold.TestCase
-TestRestlessHousehold.settings = _SETTINGS
+TestRestlessHousehold.settings = HISTORIES
 TestInterruptedHousehold = InterruptedHousehold.TestCase
-TestInterruptedHousehold.settings = _SETTINGS
+TestInterruptedHousehold.settings = HISTORIES
