@@ -1,5 +1,6 @@
 """What all entities share: their devices, and how they hear of changes."""
 
+from abc import abstractmethod
 from typing import override
 
 from homeassistant.const import CONF_MODEL, CONF_URL, EntityCategory
@@ -104,10 +105,10 @@ class FairShareEntity(Entity):
                 self._household.updates.async_listen(topic, self.async_refresh)
             )
 
+    @abstractmethod
     @callback
     def async_refresh(self) -> None:
         """Read what is shown again, and write it if it is different."""
-        raise NotImplementedError
 
 
 class RuleEntity(FairShareEntity):

@@ -1,5 +1,6 @@
 """Sensors of the household, its members and devices, and its servers."""
 
+from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -156,9 +157,9 @@ class _Sensor(FairShareEntity, SensorEntity):
         self._attr_unique_id = f"{unique_prefix}_{description.key}"
         self._reading = _Reading()
 
+    @abstractmethod
     def read(self) -> _Reading:
         """Return what is to be shown now. Raises ``LookupError``: no longer there."""
-        raise NotImplementedError
 
     @override
     async def async_added_to_hass(self) -> None:
