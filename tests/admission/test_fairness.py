@@ -237,19 +237,3 @@ def test_the_bound_holds_when_a_weight_is_lowered_under_a_running_answer() -> No
     status = world.scheduler.status(world.now)
     assert status.fairness_gap == (100 + 2 * 100) / 0.5
     assert status.fairness_gap <= status.fairness_bound
-
-
-def test_who_comes_new_starts_level_with_what_the_least_served_was_delivered() -> None:
-    world = World()
-    for member in ("parent", "child", "teen"):
-        world.member(member)
-    world.server(capacity(slots=2))
-    parent, child = (world.ask(f"{each}/direct/chat") for each in ("parent", "child"))
-    for member in ("parent", "child"):
-        world.ask(f"{member}/direct/chat")
-    world.output(parent, 20)
-    world.output(child, 30)
-    world.end(child)
-    assert world.scheduler.node_status("parent").counter == 10 + 2 * 100
-    world.ask("teen/direct/chat")
-    assert world.scheduler.node_status("teen").counter == 10 + 2 * 20

@@ -1,8 +1,11 @@
 """What is kept of waiting requests, to be quick, is not kept for too long."""
 
+from dataclasses import replace
+
 import pytest
 
 from custom_components.fair_share.admission.model import (
+    DEFAULT_PROFILES,
     Caps,
     NodeSpec,
     Outcome,
@@ -10,6 +13,7 @@ from custom_components.fair_share.admission.model import (
     QuotaEnd,
     QuotaSpec,
     Rule,
+    TokenCount,
     Workload,
 )
 
@@ -81,3 +85,23 @@ def test_who_was_held_back_by_a_limit_of_before_competes_when_it_is_interrupted(
     world.member("teen", Workload.CHAT)
     world.ask("teen/direct/chat")
     assert world.scheduler.node_status("teen").counter == 0
+
+
+def test_new_rules_end_at_once_what_an_overdue_request_held_up() -> None:
+    world = World()
+    for member in ("parent", "child", "teen"):
+        world.member(member)
+    world.server(capacity(slots=3, pool=1000))
+    world.end(world.ask(CHILD), tokens=TokenCount(50, 0, 0))
+    world.ask(PARENT, prompt=300, output=300)
+    world.ask(CHILD, prompt=400, output=300)
+    world.pass_time(61)
+    small = world.ask("teen/direct/chat", output=10)
+    assert world.waiting() == 2
+    patient = {
+        kind: replace(each, max_wait_s=1e9, age_step_s=1e9)
+        for kind, each in DEFAULT_PROFILES.items()
+    }
+    world.set(profiles=patient)
+    world.decide()
+    assert world.order()[-1] == small

@@ -61,3 +61,19 @@ def test_a_move_to_another_parent_keeps_what_is_paid_for(world: World) -> None:
     assert counter(world, "parent/direct") == 100 + 2 * 100
     world.end(request_id, tokens=TokenCount(0, 0, 0))
     assert counter(world, "parent/direct") == 0
+
+
+def test_who_comes_new_starts_level_with_what_the_least_served_was_delivered() -> None:
+    world = World()
+    for member in ("parent", "child", "teen"):
+        world.member(member)
+    world.server(capacity(slots=2))
+    parent, child = (world.ask(f"{each}/direct/chat") for each in ("parent", "child"))
+    for member in ("parent", "child"):
+        world.ask(f"{member}/direct/chat")
+    world.output(parent, 20)
+    world.output(child, 30)
+    world.end(child)
+    assert world.scheduler.node_status("parent").counter == 10 + 2 * 100
+    world.ask("teen/direct/chat")
+    assert world.scheduler.node_status("teen").counter == 10 + 2 * 20

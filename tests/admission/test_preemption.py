@@ -141,6 +141,19 @@ def test_what_cannot_go_on_later_is_left_alone(world: World) -> None:
     assert victims(world) == []
 
 
+def test_an_answer_that_can_not_be_cut_just_now_is_left_alone_until_it_can(
+    world: World,
+) -> None:
+    summary = world.ask(BACKGROUND)
+    world.output(summary, 20)
+    world.scheduler.shield(summary, shielded=True)
+    world.ask(VOICE)
+    assert victims(world) == []
+    world.scheduler.shield(summary, shielded=False)
+    world.decide()
+    assert victims(world) == [summary]
+
+
 def test_equals_interrupt_each_other_only_beyond_the_threshold(world: World) -> None:
     request_id = world.ask(CHAT, output=2000)
     world.output(request_id, 300)
@@ -188,17 +201,15 @@ def test_of_two_speakers_the_one_with_more_left_to_say_is_interrupted(
     world.set(preemption=PreemptionRules(min_run_tokens=2, threshold=-1e9))
     world.server(capacity(slots=2))
     world.member("teen", *Workload)
-    ahead = world.ask("child/direct/voice", output=400)
-    behind = world.ask("teen/direct/voice", output=400)
-    world.output(ahead, 60)
+    behind = world.ask("child/direct/voice", output=400)
+    ahead = world.ask("teen/direct/voice", output=400)
     world.output(behind, 60)
     world.pass_time(5)
     world.output(ahead, 60)
-    world.output(behind, 60)
     status = world.scheduler.node_status
     assert status("child").counter == status("teen").counter
     world.ask(VOICE)
-    assert len(victims(world)) == 1
+    assert victims(world) == [ahead]
 
 
 def test_the_interrupted_pays_once_and_the_reading_again_is_nobodys(
@@ -346,6 +357,21 @@ def test_the_interrupted_goes_on_before_its_own_class(world: World) -> None:
     world.end(voice, Outcome.CANCELLED)
     world.end(summary, tokens=TokenCount(10, 0, 5))
     assert world.order() == [summary, voice, summary, behind]
+
+
+def test_an_interruption_is_no_absence_that_a_lift_would_end(world: World) -> None:
+    summary = world.ask(BACKGROUND)
+    world.server(capacity(slots=2))
+    for _ in range(2):
+        world.end(world.ask(CHAT), tokens=TokenCount(1000, 0, 1))
+    world.ask(CHAT)
+    world.ask(CHAT)
+    world.end("r4", tokens=TokenCount(1000, 0, 1))
+    assert world.scheduler.node_status("parent").counter > 2000
+    world.output(summary, 20)
+    world.ask(VOICE)
+    world.scheduler.preempted(summary, world.now)
+    assert world.scheduler.node_status("child").counter == 10 + 2 * 20
 
 
 def test_interruptions_are_counted_up_to_the_household_and_outlive_a_restart(

@@ -125,6 +125,18 @@ def test_overdue_work_is_certain_of_every_second_start(world: World) -> None:
     assert running == world.order()[0]
 
 
+def test_of_two_overdue_the_one_that_was_due_first_goes_first(world: World) -> None:
+    world.set(profiles=HASTY, background_share=0.0)
+    running = world.ask(ADA)
+    world.ask("parent/direct/background")
+    world.pass_time(1600)
+    second = world.ask("child/direct/task")
+    world.pass_time(350)
+    world.end(running)
+    assert world.dispatched[-1].rule is Rule.OVERDUE
+    assert world.order()[-1] != second
+
+
 def test_a_long_queue_of_ones_own_makes_nobody_overdue(world: World) -> None:
     for _ in range(6):
         world.ask(ADA)

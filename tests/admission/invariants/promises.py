@@ -327,6 +327,8 @@ class Promises(Disturbances):
         """The fairness promise, as it is shown and as it is."""
         if not self.promises_gap:
             return
+        # A weight that was changed counts from the next time the gauge looks.
+        self.world.scheduler._gauge.look()  # noqa: SLF001 - as a start would make it
         status = self.world.scheduler.status(self.world.now)
         assert status.fairness_gap <= status.fairness_bound + CLOSE
         counters = [
