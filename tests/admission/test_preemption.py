@@ -388,3 +388,19 @@ def test_interruptions_are_counted_up_to_the_household_and_outlive_a_restart(
     nodes = ("household", "child", BACKGROUND, "parent", VOICE)
     counted = [again.scheduler.node_status(node).preemptions for node in nodes]
     assert counted == [1, 1, 1, 0, 0]
+
+
+def test_what_was_written_has_to_have_room_where_an_answer_goes_on(
+    world: World,
+) -> None:
+    summary = world.ask(BACKGROUND, prompt=100, output=1000)
+    world.output(summary, 200)
+    world.server(capacity("small", context=250))
+    world.scheduler.preempted(summary, world.now, lost=True)
+    world.scheduler.close_server("server", world.now)
+    world.decide()
+    assert world.scheduler.status(world.now).waiting == 1
+    world.server(capacity("fits", context=301))
+    world.decide()
+    assert world.dispatched[-1].server_id == "fits"
+    assert world.dispatched[-1].max_output_tokens == 1

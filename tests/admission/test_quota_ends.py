@@ -148,3 +148,26 @@ def test_quotas_hold_at_every_level() -> None:
         world.ask(OTHER)
     world.source("child", "tablet")
     assert world.ask("child/tablet/chat") == world.order()[-1]
+
+
+@pytest.mark.parametrize("refill_per_s", [None, 0.001])
+def test_finish_lets_an_interrupted_answer_end_too(refill_per_s: float | None) -> None:
+    world = limited(QuotaEnd.FINISH, refill_per_s=refill_per_s)
+    answer = world.ask(CHAT, prompt=120, output=500)
+    world.output(answer, 20)
+    world.scheduler.close_server("server", world.now)
+    world.scheduler.preempted(answer, world.now)
+    world.decide()
+    assert world.rejected == []
+    world.server(capacity(slots=1))
+    world.decide()
+    assert [d.request_id for d in world.dispatched] == [answer, answer]
+
+
+def test_stop_refuses_an_interrupted_answer() -> None:
+    world = limited(QuotaEnd.STOP)
+    answer = world.ask(CHAT, prompt=120, output=500)
+    world.output(answer, 20)
+    world.scheduler.preempted(answer, world.now)
+    world.decide()
+    assert [each.request_id for each in world.rejected] == [answer]

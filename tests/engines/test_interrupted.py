@@ -25,6 +25,7 @@ from custom_components.fair_share.engines.open_answer import OpenAnswer
 from custom_components.fair_share.engines.resume import continued, goes_on
 from tests.continuing_engine import ContinuingServer, Cut, Writer
 from tests.engines.helpers import (
+    TOOL,
     ask,
     ask_with,
     engine_for,
@@ -449,3 +450,41 @@ def test_only_plain_answers_can_go_on(
 def test_a_request_that_continues_a_message_is_left_alone() -> None:
     assert not goes_on(ask_with([{"role": "assistant", "content": "So"}]))
     assert goes_on(ask_with([]))
+
+
+async def test_an_interruption_while_patience_ends_breaks_nobody_else() -> None:
+    answer = OpenAnswer()
+    answer.resume = BOTH
+
+    async def wait() -> None:
+        async with asyncio.timeout(0) as limit:
+            answer.reads(limit)
+            await asyncio.Event().wait()
+
+    waiting = asyncio.create_task(wait())
+    await asyncio.sleep(0)
+    # Its timeout fires in the same turn of the loop, just before.
+    asyncio.get_running_loop().call_soon(answer.interrupt)
+    with pytest.raises(TimeoutError):
+        await waiting
+    assert answer.asked
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        ask(tools=[TOOL]),
+        ask_with([{"role": "user", "content": [{"type": "text", "text": "Hi"}]}]),
+    ],
+    ids=["tools", "parts"],
+)
+async def test_what_is_more_than_text_does_not_go_on_as_a_raw_prompt(
+    session: aiohttp.ClientSession, request_: GenerationRequest
+) -> None:
+    async with ContinuingServer(pieces=["One", " two"], continues=False) as server:
+        engine = engine_for(session, server)
+        await engine.probe()
+        answer = OpenAnswer()
+        async with engine.stream(request_, answer) as deltas:
+            await first_content(deltas)
+            assert not answer.can_go_on()

@@ -1,8 +1,9 @@
 """Answers that make room for others, or whose server fails, in one client stream."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from homeassistant.core import Context, HomeAssistant
@@ -19,6 +20,7 @@ from custom_components.fair_share.admission.model import (
 from custom_components.fair_share.engines.base import (
     Content,
     Delta,
+    EngineLoad,
     Finish,
     FinishReason,
     GenerationRequest,
@@ -31,7 +33,7 @@ from custom_components.fair_share.household.runtime import Household
 from tests.common import household_entry, member, server, set_up, until
 from tests.continuing_engine import ContinuingServer
 from tests.fake_replies import Failure, Piece, Thought
-from tests.fake_server import DROP, FakeServer, failure
+from tests.fake_server import DROP, FakeServer, answer, failure
 
 WORDS = [f" w{number}" for number in range(40)]
 TEXT = "".join(WORDS)
@@ -382,3 +384,78 @@ async def test_an_answer_that_waits_for_its_server_in_vain_is_told(
         household.queue.decide()
         with pytest.raises(error):
             await summary.task
+
+
+async def test_an_answer_goes_on_only_where_it_can(hass: HomeAssistant) -> None:
+    able = ContinuingServer(slots=1, pieces=["ok"])
+    unable = FakeServer("openai_compatible", slots=1)
+    async with able, unable, home(hass, able, unable) as household:
+        chat_ends, voice_ends = asyncio.Event(), asyncio.Event()
+        unable.default = answer("Well", chat_ends, ".")
+        gated(able, [*WORDS[:20], asyncio.Event(), voice_ends, *WORDS[20:]])
+        chat = Reader(household, Workload.CHAT, "user_parent")
+        await chat.has("Well")
+        summary = Reader(household)
+        await summary.has("w19")
+        spoken = Reader(household, Workload.VOICE, "user_parent")
+        await spoken.has("w19")
+        chat_ends.set()
+        await chat.task
+        assert household.status().waiting == 1
+        voice_ends.set()
+        await asyncio.gather(spoken.task, summary.task)
+        assert household.status().running == household.status().waiting == 0
+    assert summary.text == TEXT
+    assert record_of(household, Workload.BACKGROUND).server_id == "server_0"
+
+
+async def test_an_answer_that_is_cut_at_its_full_length_is_whole(
+    hass: HomeAssistant,
+) -> None:
+    fake = ContinuingServer(slots=1, pieces=["ok"])
+    async with fake, home(hass, fake) as household:
+        gated(fake, [*WORDS[:20], DROP, *WORDS[20:]])
+        sent = len(fake.chats)
+        summary = Reader(household, output=20)
+        await summary.task
+        assert len(fake.chats) == sent + 1
+        assert household.status().running == household.status().waiting == 0
+    assert summary.text == "".join(WORDS[:20])
+    assert summary.reason is FinishReason.LENGTH
+    assert summary.usage.output_tokens == 20
+    record = record_of(household, Workload.BACKGROUND)
+    assert (record.outcome, record.tokens.output) == (Outcome.FINISHED, 20)
+
+
+async def test_who_leaves_while_the_server_is_being_left_is_drained(
+    hass: HomeAssistant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = ContinuingServer(slots=1, pieces=["ok"])
+    async with fake, home(hass, fake) as household:
+        # As of a server that reads one batch more: it notices nothing until then.
+        busy, load = [True], fake_load(household)
+
+        async def loaded() -> EngineLoad:
+            return replace(await load(), running=1) if busy[0] else await load()
+
+        engine = household.servers.get("server_0").engine
+        monkeypatch.setattr(engine, "load", loaded)
+        fake.script(answer(asyncio.Event()))
+        sent = len(fake.chats)
+        summary = Reader(household)
+        await fake.wait_chats(sent + 1)
+        await until(lambda: bool(summary.deltas))
+        spoken = voice(household)
+        await fake.chats[-1].wait_ended()
+        summary.task.cancel()
+        await until(summary.task.done)
+        assert household.status().running == 0
+        assert household.status().waiting == 1
+        busy[0] = False
+        await spoken.task
+        assert len(fake.chats) == sent + 2
+
+
+def fake_load(household: Household) -> Callable[[], Awaitable[EngineLoad]]:
+    """Return how the server is asked what it is doing."""
+    return household.servers.get("server_0").engine.load

@@ -33,7 +33,7 @@ class Board:
         return tuple(
             server
             for server in self.servers.values()
-            if server.usable and server.holds(entry.request)
+            if server.usable and server.holds(entry.request, entry.counted.output)
         )
 
     @property

@@ -203,14 +203,19 @@ class Entry:
         )
         self.recomputed = TokenCount()
 
-    def pause(self, now: float, *, lost: bool) -> None:
+    def pause(
+        self, now: float, *, lost: bool, servers: frozenset[str] | None = None
+    ) -> None:
         """Go back to waiting after an interruption, or after its server was lost.
 
-        The server where it ran has its prefix.
+        The server where it ran has its prefix; only ``servers`` can go on with it
+        (``None``: any).
         """
         assert self.server is not None  # noqa: S101 - only asked of running requests
         self.request = replace(
-            self.request, preferred_server=self.server.capacity.server_id
+            self.request,
+            preferred_server=self.server.capacity.server_id,
+            servers=self.request.servers if servers is None else servers,
         )
         if lost:
             self.losses += 1

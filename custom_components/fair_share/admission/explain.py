@@ -11,11 +11,13 @@ from .servers import Server
 def waiting_rule(entry: Entry, servers: Iterable[Server]) -> Rule:
     """Return the rule because of which a waiting request has not started yet."""
     hosts = [
-        server for server in servers if server.usable and server.holds(entry.request)
+        server
+        for server in servers
+        if server.usable and server.holds(entry.request, entry.counted.output)
     ]
     if not hosts:
         return Rule.NO_SERVER
-    if waits_for_refill(entry.leaf) is not None:
+    if waits_for_refill(entry.leaf, resumed=entry.resumed) is not None:
         return Rule.QUOTA
     if any(node.at_capacity() for node in entry.leaf.path):
         return Rule.IN_FLIGHT_CAP

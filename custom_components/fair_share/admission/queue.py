@@ -98,18 +98,22 @@ class Grant:
         self._queue.scheduler.shield(self.dispatch.request_id, shielded=shielded)
         self._queue.decide()
 
-    async def pause(self, *, lost: bool = False) -> None:
+    async def pause(
+        self, *, lost: bool = False, servers: frozenset[str] | None = None
+    ) -> None:
         """Give the slot up and wait at the front of the class for the next turn.
 
         Only once the server has been left. ``lost`` tells that this server failed, and
-        that nobody asked for the slot. Raises ``Rejected`` when the request is refused
-        meanwhile.
+        that nobody asked for the slot. It goes on at one of ``servers`` (``None``: at
+        any). Raises ``Rejected`` when the request is refused meanwhile.
         """
         queue, request_id = self._queue, self.dispatch.request_id
         if queue.closed:
             raise Rejected(RejectReason.CLOSED)
         turn = queue.new_turn(request_id)
-        queue.scheduler.preempted(request_id, queue.clock.monotonic(), lost=lost)
+        queue.scheduler.preempted(
+            request_id, queue.clock.monotonic(), lost=lost, servers=servers
+        )
         queue.on_change(self._path)
         queue.decide()
         self.dispatch = await turn

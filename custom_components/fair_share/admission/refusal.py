@@ -13,22 +13,26 @@ from .tree import Leaf, Node
 def too_long(entry: Entry, servers: Collection[Server]) -> Rejected | None:
     """Return a refusal if no server, reachable or not, could ever hold the request."""
     allowed = [server for server in servers if server.allowed_for(entry.request)]
-    if not allowed or any(server.holds(entry.request) for server in allowed):
+    if not allowed or any(
+        server.holds(entry.request, entry.counted.output) for server in allowed
+    ):
         return None
     limit = max(server.room_tokens() for server in allowed)
     return Rejected(RejectReason.TOO_LONG, limit_tokens=limit)
 
 
-def quota_used_up(leaf: Leaf, wall: datetime) -> Rejected | None:
+def quota_used_up(
+    leaf: Leaf, wall: datetime, *, resumed: bool = False
+) -> Rejected | None:
     """Return a refusal, until the reset, if a quota above the class is used up.
 
     Not if the quota only demotes, nor if it is refilled steadily: then the request
-    waits for the refill.
+    waits for the refill. What was ``resumed`` has begun, and may end like what runs.
     """
     closed = [
         node.window.opens_at()
         for node in leaf.path
-        if _closed(node) and node.window.refill_per_s is None
+        if _closed(node, resumed=resumed) and node.window.refill_per_s is None
     ]
     if not closed:
         return None
@@ -36,10 +40,18 @@ def quota_used_up(leaf: Leaf, wall: datetime) -> Rejected | None:
     return Rejected(RejectReason.QUOTA, retry_after_s=max(wait, 0.0))
 
 
-def waits_for_refill(leaf: Leaf) -> datetime | None:
-    """Return when a refilled quota lets the class go on, ``None`` if it may now."""
+def waits_for_refill(leaf: Leaf, *, resumed: bool = False) -> datetime | None:
+    """Return when a refilled quota lets the class go on, ``None`` if it may now.
+
+    Or what of it was ``resumed``, as above.
+    """
     return max(
-        (node.window.opens_at() for node in leaf.path if _closed(node)), default=None
+        (
+            node.window.opens_at()
+            for node in leaf.path
+            if _closed(node, resumed=resumed)
+        ),
+        default=None,
     )
 
 
@@ -59,8 +71,10 @@ def queue_full(leaf: Leaf, limits: Limits, expected_wait_s: float) -> Rejected |
     return Rejected(RejectReason.QUEUE_FULL, retry_after_s=expected_wait_s)
 
 
-def _closed(node: Node) -> bool:
-    return node.window.exhausted and node.window.at_end is not QuotaEnd.DEMOTE
+def _closed(node: Node, *, resumed: bool) -> bool:
+    at_end = node.window.at_end
+    stays_open = at_end is QuotaEnd.DEMOTE or (resumed and at_end is QuotaEnd.FINISH)
+    return node.window.exhausted and not stays_open
 
 
 class Refuser:
@@ -97,8 +111,12 @@ class Refuser:
         if not any(node.window.exhausted for node in self._board.tree.metered):
             return
         for leaf in list(self._board.backlogged.values()):
-            if rejected := quota_used_up(leaf, wall):
-                for entry in list(leaf.queue.values()):
+            rejected = quota_used_up(leaf, wall)
+            if rejected is None:
+                continue
+            all_of_it = quota_used_up(leaf, wall, resumed=True) is not None
+            for entry in list(leaf.queue.values()):
+                if all_of_it or not entry.resumed:
                     self.refuse(entry, rejected)
 
     def refuse_impatient(self, now: float) -> None:

@@ -232,16 +232,24 @@ class Scheduler:
         if shielded:
             entry.preempting = False
 
-    def preempted(self, request_id: str, now: float, *, lost: bool = False) -> None:
+    def preempted(
+        self,
+        request_id: str,
+        now: float,
+        *,
+        lost: bool = False,
+        servers: frozenset[str] | None = None,
+    ) -> None:
         """Note that a running request has left its server and waits to go on.
 
         It goes to the front of its class, or is refused if that was removed. ``lost``
-        tells that nobody interrupted it: its server failed. Raises ``KeyError`` when
-        it does not run.
+        tells that nobody interrupted it: its server failed. From here on it may run
+        on ``servers`` only (``None``: on any). Raises ``KeyError`` when it does not
+        run.
         """
         entry = self._board.running[request_id]
         self._leave_server(entry)
-        entry.pause(now, lost=lost)
+        entry.pause(now, lost=lost, servers=servers)
         for node in entry.path:
             node.preemptions += not lost
         if self._tree.nodes.get(entry.leaf.node_id) is entry.leaf:

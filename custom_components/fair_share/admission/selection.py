@@ -15,7 +15,7 @@ from .policies import POLICIES, pick
 from .refusal import waits_for_refill
 from .reserve import BackgroundReserve
 from .speed import Speeds
-from .tree import Node
+from .tree import Leaf, Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,7 @@ def eligible_heads(board: Board) -> list[Entry]:
         head
         for leaf in waiting
         if not any(node.at_capacity() for node in leaf.path)
-        and waits_for_refill(leaf) is None
-        and (head := leaf.first(lambda entry: entry.hosts)) is not None
+        and (head := _first_of(leaf)) is not None
     ]
     for head in heads:
         # One that is not first in its class is not told when others of it start.
@@ -57,6 +56,14 @@ def eligible_heads(board: Board) -> list[Entry]:
             elif node.held_back:
                 node.lift()
     return heads
+
+
+def _first_of(leaf: Leaf) -> Entry | None:
+    """Return the first of a class that may start; of a closed one, what has begun."""
+    closed = waits_for_refill(leaf) is not None
+    if closed and waits_for_refill(leaf, resumed=True) is not None:
+        return None
+    return leaf.first(lambda entry: entry.hosts and (entry.resumed or not closed))
 
 
 class Selector:

@@ -74,11 +74,15 @@ class Server:
         """Whether the request names this server, or none."""
         return request.servers is None or self.capacity.server_id in request.servers
 
-    def holds(self, request: Request) -> bool:
-        """Whether the request could run here if nothing else did."""
+    def holds(self, request: Request, written: int = 0) -> bool:
+        """Whether the request could run here if nothing else did.
+
+        With what was ``written`` of its answer before, and one token more of it.
+        """
         if not self.allowed_for(request):
             return False
-        output = min(MIN_OUTPUT_TOKENS, request.max_output_tokens)
+        least = written + 1 if written else MIN_OUTPUT_TOKENS
+        output = min(least, request.max_output_tokens)
         return request.prompt_tokens + output <= self.room_tokens()
 
     def output_bound(self, request: Request) -> int:

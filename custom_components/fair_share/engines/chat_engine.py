@@ -29,7 +29,7 @@ from .model_list import list_models
 from .open_answer import OpenAnswer
 from .patience import PatientReader
 from .picture import sees_pictures
-from .resume import Asked, continued
+from .resume import Asked, continued, is_plain
 from .stops import stops_of
 from .think import ThinkFilter
 
@@ -99,6 +99,7 @@ class ChatEngine(ABC):
         """Generate; see ``base.Engine.stream``."""
         answer = OpenAnswer() if answer is None else answer
         answer.resume = self._resume
+        answer.plain = is_plain(request)
         asked = Asked(CHAT_PATH, await self._body(request))
         if answer.begun:
             asked = await self._asked_to_go_on(asked.body, answer)

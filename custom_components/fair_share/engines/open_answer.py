@@ -10,7 +10,7 @@ import asyncio
 from math import inf
 
 from .answer_text import AnswerText
-from .base import Resume
+from .base import Resume, ResumeWay
 
 _WORD_LIMIT_S = 0.25
 """For so long the end of a word is waited for."""
@@ -27,6 +27,8 @@ class OpenAnswer:
         """Begin with nothing."""
         self.text = AnswerText()
         self.resume: Resume | None = None
+        self.plain = True
+        """Whether it answers text alone, and may call no tools."""
         self.asked = False
         """Whether it is to be left."""
         self._asked_s = 0.0
@@ -46,7 +48,7 @@ class OpenAnswer:
         now = asyncio.get_running_loop().time()
         if not self.asked:
             self.asked, self._asked_s = True, now
-        if self._read is not None:
+        if self._read is not None and not self._read.expired():
             limit_s = self.patience_s(inf)
             ends = self._read.when()
             self._read.reschedule(min(now + limit_s, inf if ends is None else ends))
@@ -57,8 +59,18 @@ class OpenAnswer:
 
     def can_go_on(self) -> bool:
         """Whether the server can go on from here after an interruption."""
-        text, resume = self.text, self.resume
+        return self._can_go_on(self.resume)
+
+    def can_go_on_at(self, resume: Resume | None) -> bool:
+        """Whether a server that can do this can go on with just what there is."""
+        return self._can_go_on(resume) and not self._would_trim(resume)
+
+    def _can_go_on(self, resume: Resume | None) -> bool:
+        text = self.text
         if resume is None or text.called or text.think.inside or text.think.held:
+            return False
+        if resume.way is ResumeWay.TEMPLATE and not self.plain:
+            # A raw prompt shows no pictures, and calls would come as text.
             return False
         if text.separated and not resume.reasoning:
             return False
@@ -105,10 +117,11 @@ class OpenAnswer:
 
         White space at its end that the server would drop would be written once more.
         """
-        if not self.can_go_on():
-            return False
-        trims = self.resume is not None and self.resume.trims
-        return not (trims and self.text.received[-1:].isspace())
+        return self.can_go_on_at(self.resume)
+
+    def _would_trim(self, resume: Resume | None) -> bool:
+        trims = resume is not None and resume.trims
+        return trims and self.text.received[-1:].isspace()
 
     def _in_word(self) -> bool:
         return (self.text.received or self.text.reasoned)[-1:].isalnum()

@@ -88,6 +88,13 @@ def goes_on(request: GenerationRequest) -> bool:
     )
 
 
+def is_plain(request: GenerationRequest) -> bool:
+    """Whether there is nothing but text in a request, and no tool to be called."""
+    return not request.tools and all(
+        isinstance(message.get("content"), str | None) for message in request.messages
+    )
+
+
 def continued(body: Mapping[str, Any], answer: OpenAnswer) -> Mapping[str, Any]:
     """Return the fields of a chat body that have the server go on with ``answer``."""
     return {"messages": [*body["messages"], _message(answer)], **CONTINUES}

@@ -43,6 +43,7 @@ class RunningAccount:
         self._before = self._written = 0
         self._total = self._cached = self._done = 0
         self._batch = self._longest = 0
+        self._ends_at = 0
         self._answering = False
         self._verdict = Verdict.CONTINUE
 
@@ -56,7 +57,22 @@ class RunningAccount:
         self._batch = _BATCH_TOKENS if reports else self._total
         context = capabilities.context_tokens if capabilities else None
         self._longest = _FAR_BEYOND * self._total + (context or 0)
+        self._ends_at = self._before + self._grant.dispatch.max_output_tokens
         self._answering = False
+
+    @property
+    def reading(self) -> bool:
+        """Whether nothing has come of this run yet."""
+        return not self._answering
+
+    @property
+    def full(self) -> bool:
+        """Whether all that may be written has been written."""
+        return self._before + self._written >= self._ends_at
+
+    def usage(self) -> Usage:
+        """Return the count of an answer that its server could not count any more."""
+        return self._of_all_runs(Usage(self._total, self._cached, 0, estimated=True))
 
     def end_run(self, untold: int) -> None:
         """End a run in the middle, ``untold`` tokens after the last delta."""

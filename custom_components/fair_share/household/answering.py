@@ -5,7 +5,8 @@ client's stream open, and goes on where it was. So does an answer whose server f
 in the middle, when that or another one is ready. The client sees one text.
 """
 
-from collections.abc import AsyncGenerator
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -15,6 +16,8 @@ from ..engines.base import (
     BusyError,
     Delta,
     EngineError,
+    Finish,
+    FinishReason,
     GenerationRequest,
     InterruptedAnswer,
     LoadingError,
@@ -67,16 +70,20 @@ class Answering:
                     async for delta in deltas:
                         yield delta
             except InterruptedAnswer:
+                loss = None
                 self._end_run()
-                # Until then the next request would wait inside the server.
-                await self._servers.async_left(
-                    self._grant.dispatch.server_id, reading=not self._answer.begun
-                )
-                await self._grant.pause()
+                await self._leave()
             except EngineError as err:
-                await self._outlive(err)
+                loss = err
+                self._outlive(err)
             else:
                 return
+            if self._account.full:
+                # One token more would have to be asked for to be told that.
+                for delta in self._ending():
+                    yield delta
+                return
+            await self._pause(loss)
 
     async def _run(self) -> AsyncGenerator[Delta]:
         """Stream from the server and charge every delta as it comes."""
@@ -113,8 +120,21 @@ class Answering:
                 self._answer.stay()
             self._grant.shield(shielded=shielded)
 
-    async def _outlive(self, error: EngineError) -> None:
-        """Wait for a server that goes on after one failed, or raise the error."""
+    async def _leave(self) -> None:
+        """Return when the server is done with what was left.
+
+        Until then the next request would wait inside the server.
+        """
+        server_id = self._grant.dispatch.server_id
+        try:
+            await self._servers.async_left(server_id, reading=self._account.reading)
+        except asyncio.CancelledError:
+            if self._account.left():
+                self._servers.drain(server_id)
+            raise
+
+    def _outlive(self, error: EngineError) -> None:
+        """End a run whose server failed, or raise the error if that was the last."""
         answer = self._answer
         if not worth_another_try(error):
             # What can't be tried again was not what broke the answer off.
@@ -124,12 +144,28 @@ class Answering:
         if self._losses > _LOSSES or not can_go_on:
             raise error
         self._end_run()
+
+    async def _pause(self, loss: EngineError | None) -> None:
+        """Wait for a server that goes on; ``loss`` is how the last one failed."""
+        answer = self._answer
+        servers = None
+        if answer.begun:
+            # Its own server can, whatever is known of it while it fails.
+            own = self._grant.dispatch.server_id
+            servers = self._servers.able(answer) | {own}
         try:
-            await self._grant.pause(lost=True)
+            await self._grant.pause(lost=loss is not None, servers=servers)
         except Rejected as refusal:
-            if refusal.reason is RejectReason.NO_SERVER:
-                raise error from refusal
+            if loss is not None and refusal.reason is RejectReason.NO_SERVER:
+                raise loss from refusal
             raise
+
+    def _ending(self) -> Iterator[Delta]:
+        """End an answer that is as long as it may be."""
+        for delta in self._answer.text.close(complete=False):
+            yield self._account.note(delta)
+        yield self._account.usage()
+        yield self._account.note(Finish(FinishReason.LENGTH))
 
     def _end_run(self) -> None:
         self._account.end_run(self._answer.left())

@@ -32,6 +32,7 @@ from ..engines.base import (
     LoadingError,
     NotAnEngineError,
 )
+from ..engines.open_answer import OpenAnswer
 from ..engines.probe import create_engine
 from .drain import READING_LIMIT_S, WRITING_LIMIT_S, drained
 
@@ -258,6 +259,15 @@ class ServerPool:
         """Return what each server can hold that was ever seen."""
         found = (server.capacity() for server in self._watched.values())
         return [capacity for capacity in found if capacity is not None]
+
+    def able(self, answer: OpenAnswer) -> frozenset[str]:
+        """Return the servers that can go on with an answer, if they are ready."""
+        return frozenset(
+            server_id
+            for server_id, server in self._watched.items()
+            if server.capabilities is not None
+            and answer.can_go_on_at(server.capabilities.resume)
+        )
 
     def drain(self, server_id: str) -> None:
         """Start nothing on one slot until the server is done with what was left."""

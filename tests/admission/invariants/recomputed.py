@@ -77,7 +77,7 @@ def what_is_kept_of_requests_is_right(board: Board) -> None:
         assert entry.hosts == tuple(
             server
             for server in board.servers.values()
-            if server.usable and server.holds(entry.request)
+            if server.usable and server.holds(entry.request, entry.counted.output)
         )
         assert (entry.unreachable_since_s is None) == bool(entry.hosts)
         assert (entry.dispatch, entry.server) == (None, None)
