@@ -146,3 +146,23 @@ def test_all_of_it_can_be_removed(folder: Path, files: ActivityFiles) -> None:
     assert not folder.exists()
     files.append(HEAD, ["2"], TODAY, create=False)
     assert not folder.exists()
+
+
+def test_a_file_that_was_deleted_begins_anew_with_the_header(
+    folder: Path, files: ActivityFiles
+) -> None:
+    files.append(HEAD, ["1"], TODAY)
+    (folder / "activity-2026-12-01.jsonl").unlink()
+    files.append(HEAD, ["2"], TODAY)
+    assert contents(folder) == {"activity-2026-12-01.jsonl": [HEAD, "2"]}
+
+
+def test_what_is_only_named_like_a_file_of_the_log_stops_nothing(
+    folder: Path, files: ActivityFiles
+) -> None:
+    other = folder / "activity-2020-02-02.jsonl"
+    other.mkdir(parents=True)
+    files.append(HEAD, ["1"], TODAY)
+    files.prune(TODAY)
+    assert other.is_dir()
+    assert (folder / "activity-2026-12-01.jsonl").read_text() == f"{HEAD}\n1\n"

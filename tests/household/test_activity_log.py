@@ -17,9 +17,18 @@ from homeassistant.setup import async_setup_component
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
-from custom_components.fair_share.admission.model import Rejected, Workload
+from custom_components.fair_share.admission.model import (
+    Ending,
+    Outcome,
+    Rejected,
+    Request,
+    RequestRecord,
+    TokenCount,
+    Workload,
+)
 from custom_components.fair_share.engines.base import EngineError, GenerationRequest
 from custom_components.fair_share.household import activity_log
+from custom_components.fair_share.household.activity_lines import request_line
 from custom_components.fair_share.household.asker import Asker, IdentityRule
 from custom_components.fair_share.household.generation import Ask
 from custom_components.fair_share.household.registry import automation_id
@@ -419,3 +428,23 @@ async def test_a_disk_that_hangs_costs_no_more_than_so_much_memory(
     await say(household)
     assert len(requests(await lines(household, folder))) == 1
     assert "The activity log loses lines" in caplog.text
+
+
+def test_what_lost_its_server_and_was_given_up_had_started() -> None:
+    request = Request("r1", "child/direct/chat", 10, 100)
+    record = RequestRecord(
+        "r1",
+        "child/direct/chat",
+        Workload.CHAT,
+        Outcome.CANCELLED,
+        rule=None,
+        server_id=None,
+        wait_s=2.0,
+        ttft_s=3.0,
+        duration_s=9.0,
+        tokens=TokenCount(10, 0, 5),
+        charge=20.0,
+    )
+    path = ("household", "child", "child/direct", "child/direct/chat")
+    line = request_line(Ending(request, path, 9.0, record), 100.0, "secret")
+    assert (line["started"], line["first_token"]) == (93.0, 94.0)

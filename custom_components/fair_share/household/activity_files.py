@@ -75,7 +75,7 @@ class ActivityFiles:
         new = not path.exists()
         size = 0 if new else _without_torn_line(path)
         batch: list[bytes] = []
-        if self._header != (path, header):
+        if new or self._header != (path, header):
             batch.append(header.encode() + b"\n")
             size += len(batch[0])
         before = len(left)
@@ -94,7 +94,7 @@ class ActivityFiles:
         """Return day, number and path of every file, the oldest first."""
         files = []
         for path in self._folder.glob("activity-*.jsonl"):
-            if found := _NAME.fullmatch(path.name):
+            if (found := _NAME.fullmatch(path.name)) and path.is_file():
                 with suppress(ValueError):
                     day = date.fromisoformat(found[1])
                     files.append((day, int(found[2] or 1), path))

@@ -87,7 +87,8 @@ def request_line(ending: Ending, ended_s: float, secret: str) -> JsonObjectType:
 
 
 def _account(record: RequestRecord, arrived_s: float) -> JsonObjectType:
-    started = record.server_id is not None or record.preemptions > 0
+    ran = record.preemptions > 0 or record.ttft_s is not None
+    started = record.server_id is not None or ran
     return {
         "started": _moment(arrived_s, record.wait_s if started else None),
         "first_token": _moment(arrived_s, record.ttft_s),
