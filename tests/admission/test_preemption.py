@@ -404,3 +404,15 @@ def test_what_was_written_has_to_have_room_where_an_answer_goes_on(
     world.decide()
     assert world.dispatched[-1].server_id == "fits"
     assert world.dispatched[-1].max_output_tokens == 1
+
+
+def test_an_interrupted_answer_goes_on_only_at_servers_that_can(world: World) -> None:
+    summary = world.ask(BACKGROUND)
+    world.output(summary, 20)
+    world.scheduler.close_server("server", world.now)
+    able = frozenset({"server", "able"})
+    world.scheduler.preempted(summary, world.now, servers=able)
+    for server_id in ("unable", "able"):
+        world.server(capacity(server_id))
+        world.decide()
+    assert [d.server_id for d in world.dispatched] == ["server", "able"]
