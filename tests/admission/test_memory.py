@@ -155,3 +155,23 @@ def test_what_could_start_is_only_behind_others_until_the_next_decision() -> Non
     world = roomy(survives=False)
     world.scheduler.submit(Request("new", CHAT, 10, 10), world.now, world.wall)
     assert world.scheduler.status(0).requests[0].rule is Rule.BEHIND_OTHERS
+
+
+def test_an_overdue_request_is_not_overtaken_after_another_overdue_one() -> None:
+    world = World()
+    for member in ("parent", "child", "teen"):
+        world.member(member)
+    world.server(capacity(slots=2, pool=1000))
+    chat = "parent/direct/chat"
+    world.ask(chat, prompt=300, output=300)
+    filler = world.ask(chat, output=10)
+    first = world.ask("teen/direct/chat", output=10)
+    world.ask("child/direct/chat", prompt=400, output=300)
+    world.pass_time(61)
+    small = world.ask("teen/direct/chat", output=10)
+    world.end(filler)
+    assert world.order()[-1] == first
+    assert world.dispatched[-1].rule is Rule.OVERDUE
+    world.end(first)
+    assert world.order()[-1] == first
+    assert world.scheduler.knows(small)

@@ -284,6 +284,13 @@ FAULTS = (
         (QUEUE, MEMORY),
     ),
     Fault(
+        "also an overdue request may be overtaken",
+        "starts.py",
+        "allowance = -inf if entry.overdue_s <= now else self._settings.bypass",
+        "allowance = self._settings.bypass",
+        (MEMORY,),
+    ),
+    Fault(
         "a slot is freed twice",
         "scheduler.py",
         "if server is not None and server.held_slots:",

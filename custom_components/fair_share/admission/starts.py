@@ -55,7 +55,7 @@ class Starter:
             server = self._place(choice.entry, full)
             if server is None:
                 passed_over.add(choice.entry)
-                full.update(self._note_obstacles(choice))
+                full.update(self._note_obstacles(choice.entry, now))
                 continue
             dispatches.append(self._start(choice, server, now))
         return tuple(dispatches)
@@ -80,16 +80,16 @@ class Starter:
             default=None,
         )
 
-    def _note_obstacles(self, choice: Choice) -> set[Server]:
+    def _note_obstacles(self, entry: Entry, now: float) -> set[Server]:
         """Return the servers on which nothing more can start in this round.
 
         Where the request waits for memory, others may overtake it within limits, but
         not if it is overdue.
         """
         full: set[Server] = set()
-        entry = choice.entry
-        overdue = choice.rule is Rule.OVERDUE
-        allowance = -inf if overdue else self._settings.bypass
+        if now >= entry.judged_until_s:
+            entry.judge(now)
+        allowance = -inf if entry.overdue_s <= now else self._settings.bypass
         for server in entry.hosts:
             obstacle = server.obstacle(entry)
             if obstacle is Rule.NO_SLOT:
