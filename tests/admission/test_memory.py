@@ -175,3 +175,18 @@ def test_an_overdue_request_is_not_overtaken_after_another_overdue_one() -> None
     world.end(first)
     assert world.order()[-1] == first
     assert world.scheduler.knows(small)
+
+
+def test_who_may_overtake_only_the_one_that_waits_first_now_starts_at_once() -> None:
+    world = World()
+    for member in ("parent", "child", "teen"):
+        world.member(member, *Workload)
+    world.server(capacity(slots=4, pool=1000))
+    world.end(world.ask("teen/direct/chat"), tokens=TokenCount(2000, 0, 0))
+    world.end(world.ask(CHAT), tokens=TokenCount(1500, 0, 0))
+    world.ask("child/direct/voice", prompt=300, output=300)
+    world.ask("child/direct/task", prompt=400, output=300)
+    command = world.ask("teen/direct/voice", output=10)
+    assert world.waiting() == 2
+    world.ask(CHAT, prompt=400, output=300)
+    assert world.order()[-1] == command

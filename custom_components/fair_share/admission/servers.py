@@ -113,12 +113,16 @@ class Server:
         """Begin a round of choices: the first that does not fit will be protected."""
         self._protects = False
 
-    def block(self, blocked: Blocked) -> None:
-        """Note who waits for memory here: the first choice of this round."""
-        if self._protects:
-            return
+    def block(self, blocked: Blocked) -> bool:
+        """Note who waits for memory here: the first choice of this round.
+
+        Returns whether that is somebody else than before, or with another allowance.
+        """
+        changed = not self._protects and blocked != self.blocked
+        if changed:
+            self.blocked = blocked
         self._protects = True
-        self.blocked = blocked
+        return changed
 
     def unblock(self, entry: Entry) -> None:
         """Note that a request does not wait any more."""

@@ -54,8 +54,10 @@ class Starter:
                 break
             server = self._place(choice.entry, full)
             if server is None:
+                if self._note_obstacles(choice.entry, full, now):
+                    # Who was passed over for another's sake may start after all.
+                    passed_over.clear()
                 passed_over.add(choice.entry)
-                full.update(self._note_obstacles(choice.entry, now))
                 continue
             dispatches.append(self._start(choice, server, now))
         return tuple(dispatches)
@@ -80,13 +82,13 @@ class Starter:
             default=None,
         )
 
-    def _note_obstacles(self, entry: Entry, now: float) -> set[Server]:
-        """Return the servers on which nothing more can start in this round.
+    def _note_obstacles(self, entry: Entry, full: set[Server], now: float) -> bool:
+        """Add to ``full`` the servers on which nothing more can start in this round.
 
         Where the request waits for memory, others may overtake it within limits, but
-        not if it is overdue.
+        not if it is overdue. Returns whether that changed whom others may overtake.
         """
-        full: set[Server] = set()
+        changed = False
         if now >= entry.judged_until_s:
             entry.judge(now)
         allowance = -inf if entry.overdue_s <= now else self._settings.bypass
@@ -95,8 +97,8 @@ class Starter:
             if obstacle is Rule.NO_SLOT:
                 full.add(server)
             elif obstacle is Rule.NO_KV:
-                server.block(Blocked(entry, allowance))
-        return full
+                changed |= server.block(Blocked(entry, allowance))
+        return changed
 
     def _start(self, choice: Choice, server: Server, now: float) -> Dispatch:
         entry = choice.entry
