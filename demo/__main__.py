@@ -39,7 +39,10 @@ async def _run(arguments: argparse.Namespace) -> int:
         else None
     )
     headless = arguments.load or arguments.once is not None
-    with _stopped_by_signals() as stopped_by, _folder(arguments, headless) as folder:
+    with (
+        _stopped_by_signals() as stopped_by,
+        _folder(arguments, headless=headless) as folder,
+    ):
         try:
             if arguments.once is not None:
                 await run_once(
@@ -60,7 +63,7 @@ async def _run(arguments: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _folder(arguments: argparse.Namespace, headless: bool) -> Iterator[Path]:  # noqa: FBT001
+def _folder(arguments: argparse.Namespace, *, headless: bool) -> Iterator[Path]:
     if headless and arguments.state is None:
         with passing_folder() as folder:
             yield folder

@@ -59,7 +59,7 @@ async def test_usage_of_more_than_five_seconds_ago_survives_a_kill(
 
 async def _wait_until_remembered(folder: Path) -> None:
     """Wait until Home Assistant has written what was set up, in its own time."""
-    while load_household(folder) is None:  # noqa: ASYNC110
+    while load_household(folder) is None:  # noqa: ASYNC110 - another process writes
         await asyncio.sleep(0.1)
 
 
@@ -71,5 +71,7 @@ async def _wait_for_more(
     connection: Connection, member_id: str, before: Account
 ) -> None:
     """Wait until something new is charged: the next answer is under way."""
-    while (await _account(connection, member_id)).charge <= before.charge:  # noqa: ASYNC110
+    charge = before.charge
+    while charge <= before.charge:
         await asyncio.sleep(0.1)
+        charge = (await _account(connection, member_id)).charge

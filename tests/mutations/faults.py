@@ -44,7 +44,7 @@ FAULTS = (
     # Who shares with whom
     Fault(
         "who comes back is not lifted",
-        "tree.py",
+        "node.py",
         "self.shift(max(0.0, self.parent.virtual_time - self.counter))",
         "self.shift(0.0)",
         (NEWCOMERS,),
@@ -58,7 +58,7 @@ FAULTS = (
     ),
     Fault(
         "who comes back is lifted to whoever got the most",
-        "tree.py",
+        "node.py",
         "max(0.0, self.parent.virtual_time - self.counter)",
         "max(each.counter for each in self.parent.children.values()) - self.counter",
         (NEWCOMERS,),
@@ -93,7 +93,7 @@ FAULTS = (
     ),
     Fault(
         "what is paid in advance keeps an old weight",
-        "tree.py",
+        "node.py",
         "self.counter = self.delivered + ahead / weight",
         "self.counter = self.delivered + ahead",
         (NEWCOMERS,),
@@ -233,7 +233,7 @@ FAULTS = (
     # What is kept
     Fault(
         "how urgent the next of a class is stays as it was",
-        "tree.py",
+        "node.py",
         "            self.head.judged_until_s = -inf\n",
         "            pass\n",
         (KEPT,),
@@ -306,7 +306,7 @@ FAULTS = (
     ),
     Fault(
         "one more may run than a limit allows",
-        "tree.py",
+        "node.py",
         "self.running >= self.caps.in_flight",
         "self.running > self.caps.in_flight",
         (QUEUE,),
@@ -314,7 +314,7 @@ FAULTS = (
     # Quotas
     Fault(
         "output is not taken off a quota",
-        "tree.py",
+        "node.py",
         "self.window.count(uncached + output)",
         "self.window.count(uncached)",
         (QUEUE, QUOTA),

@@ -4,8 +4,9 @@ from datetime import datetime
 
 from .entry import Entry
 from .model import Workload
+from .node import Leaf
 from .servers import Server
-from .tree import Leaf, ShareTree
+from .tree import ShareTree
 
 
 class Board:

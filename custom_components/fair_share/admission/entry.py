@@ -19,8 +19,8 @@ from .model import (
 from .status import RequestStatus, Start
 
 if TYPE_CHECKING:
+    from .node import Leaf, Node
     from .servers import Server
-    from .tree import Leaf, Node
 
 _PAID_AHEAD_TOKENS = 128
 """Output that is paid for in advance: what comes within a few seconds."""

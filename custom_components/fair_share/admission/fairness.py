@@ -3,7 +3,7 @@
 from math import inf
 
 from .entry import Entry
-from .tree import Node
+from .node import Node
 
 
 class FairnessGauge:

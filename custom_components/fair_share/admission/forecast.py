@@ -5,10 +5,10 @@ from heapq import heapify, heappop, heappush
 from .board import Board
 from .entry import Entry
 from .model import CostWeights
+from .node import Node
 from .selection import Selector
 from .speed import Speeds
 from .status import Start
-from .tree import Node
 
 
 def service_s(entry: Entry, speeds: Speeds) -> float:

@@ -10,8 +10,8 @@ from math import inf, log2
 from typing import Protocol
 
 from .entry import Entry
+from .node import Node
 from .speed import Speeds
-from .tree import Node
 
 _MOST_EXCESS = 0.1
 """Of its head's wait, how much a sibling's past waiting can count for it or against."""

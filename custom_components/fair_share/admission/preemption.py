@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from .entry import Entry
 from .model import PreemptionRules
-from .tree import parting
+from .node import parting
 
 
 def choose_victim(

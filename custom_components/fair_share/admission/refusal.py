@@ -6,8 +6,8 @@ from datetime import datetime
 from .board import Board
 from .entry import Entry
 from .model import Limits, QuotaEnd, Rejected, RejectReason
+from .node import Leaf, Node
 from .servers import Server
-from .tree import Leaf, Node
 
 
 def too_long(entry: Entry, servers: Collection[Server]) -> Rejected | None:

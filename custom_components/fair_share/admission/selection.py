@@ -11,11 +11,11 @@ from math import inf
 from .board import Board
 from .entry import Entry
 from .model import Rule, Settings, Workload
+from .node import Leaf, Node
 from .policies import POLICIES, pick
 from .refusal import waits_for_refill
 from .reserve import BackgroundReserve
 from .speed import Speeds
-from .tree import Leaf, Node
 
 
 @dataclass(frozen=True, slots=True)

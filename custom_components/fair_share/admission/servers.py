@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from .entry import Entry
 from .kv import LAG_TOKENS, POOL_SAFETY, Growth, peak_tokens
 from .model import Request, Rule, ServerCapacity
+from .node import parting
 from .status import ServerStatus
-from .tree import parting
 
 MIN_OUTPUT_TOKENS = 16
 """A request is only started where at least so much of an answer has room."""

@@ -17,8 +17,8 @@ from custom_components.fair_share.admission.model import (
     QuotaEnd,
     Rule,
 )
+from custom_components.fair_share.admission.node import parting
 from custom_components.fair_share.admission.quota import QUOTA_CHUNK_TOKENS
-from custom_components.fair_share.admission.tree import parting
 
 from ..world import World
 from . import recomputed

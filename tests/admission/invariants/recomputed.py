@@ -12,8 +12,8 @@ from custom_components.fair_share.admission.model import (
     Settings,
     Workload,
 )
+from custom_components.fair_share.admission.node import Leaf, Node
 from custom_components.fair_share.admission.servers import Server
-from custom_components.fair_share.admission.tree import Leaf, Node
 
 BACKGROUND = 3
 CLOSE = 1e-6
