@@ -417,3 +417,15 @@ async def test_the_rules_in_force_can_be_looked_at(home: Home) -> None:
     other = Settings(policy="latency_first", limits=Limits(queued=1))
     home.queue.configure(other)
     assert home.queue.settings == other
+
+
+async def test_foreign_load_makes_wait_until_it_is_gone() -> None:
+    async with open_home(slots=1) as home:
+        home.queue.put_foreign("server", 1, 0)
+        asked = home.start(asyncio.Event())
+        await settle()
+        assert home.counts == (0, 1)
+        home.queue.put_foreign("server", 0, 0)
+        await settle()
+        assert home.counts == (1, 0)
+        asked.cancel()

@@ -301,6 +301,14 @@ class AdmissionQueue:
         self.scheduler.free_slot(server_id)
         self.decide()
 
+    def put_foreign(self, server_id: str, running: int, kv_tokens: int) -> None:
+        """Take what runs on a server past the queue off its capacity.
+
+        ``running`` requests that hold ``kv_tokens`` of its pool together.
+        """
+        self.scheduler.put_foreign(server_id, running, kv_tokens)
+        self.decide()
+
     def close(self) -> None:
         """Refuse all that waits and stop the timer; what runs ends in its own way."""
         self.closed = True

@@ -149,6 +149,15 @@ class Scheduler:
         if server is not None and server.held_slots:
             server.held_slots -= 1
 
+    def put_foreign(self, server_id: str, running: int, kv_tokens: int) -> None:
+        """Note what runs on a server past the queue. Unknown: ignored.
+
+        ``running`` requests that hold ``kv_tokens`` of a shared pool together.
+        """
+        if server := self._board.servers.get(server_id):
+            server.foreign_running = running
+            server.foreign_tokens = kv_tokens
+
     def note_exhausted(self, server_id: str, times: int = 1) -> None:
         """Note that an engine ran out of memory; plan with less. Unknown: ignored."""
         if server := self._board.servers.get(server_id):

@@ -45,6 +45,8 @@ class Server:
         self.running: dict[str, Entry] = {}
         self.blocked: Blocked | None = None
         self.held_slots = 0
+        self.foreign_running = 0
+        self.foreign_tokens = 0
         self._protects = False
         self.commitment = POOL_SAFETY
 
@@ -92,22 +94,25 @@ class Server:
         )
 
     def free_slots(self) -> int:
-        """Return how many more requests can run; negative after a slot was lost.
+        """Return how many more requests can run; 0 also if there are too many.
 
-        A held slot is still busy with a request that has left it.
+        A held slot is still busy with a request that has left it. Foreign requests
+        are those that somebody sent past the queue.
         """
-        return self.capacity.slots - len(self.running) - self.held_slots
+        busy = len(self.running) + self.held_slots + self.foreign_running
+        return max(0, self.capacity.slots - busy)
 
     def obstacle(self, entry: Entry) -> Rule | None:
         """Return what keeps the request from starting here now, or ``None``."""
         if self.free_slots() <= 0:
             return Rule.NO_SLOT
         pool = self.capacity.kv_tokens
-        if pool is None or not self.running:
+        if pool is None or not (self.running or self.foreign_tokens):
             return None
         newcomer = self._growth(entry, self.output_bound(entry.request))
         peak = self._peak([*self._growths(), newcomer])
-        return None if peak <= pool * self.commitment else Rule.NO_KV
+        room = pool * self.commitment - self.foreign_tokens
+        return None if peak <= room else Rule.NO_KV
 
     def begin_round(self) -> None:
         """Begin a round of choices: the first that does not fit will be protected."""
@@ -155,6 +160,7 @@ class Server:
             kv_tokens=self.capacity.kv_tokens,
             kv_committed_tokens=self.committed_tokens(),
             usable=self.usable,
+            foreign=self.foreign_running,
         )
 
     def _growths(self) -> list[Growth]:

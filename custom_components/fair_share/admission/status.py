@@ -57,7 +57,10 @@ class NodeStatus:
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """What the queue has placed on one server. ``kv_tokens``: pool, if shared."""
+    """What the queue has placed on one server. ``kv_tokens``: pool, if shared.
+
+    ``foreign`` counts requests that run there past the queue.
+    """
 
     server_id: str
     slots: int
@@ -66,6 +69,7 @@ class ServerStatus:
     kv_tokens: int | None
     kv_committed_tokens: int
     usable: bool
+    foreign: int = 0
 
 
 @dataclass(frozen=True, slots=True)
