@@ -13,6 +13,8 @@ SUBENTRY_AGENT: Final = "agent"
 CONF_KIND: Final = "kind"
 CONF_SLOTS: Final = "slots"
 CONF_MEMORY: Final = "memory"
+CONF_PATIENT_SLOTS: Final = "patient_slots"
+CONF_SCHEDULING: Final = "scheduling"
 CONF_PERSON_ID: Final = "person_id"
 CONF_PERSONS: Final = "persons"
 CONF_USER_IDS: Final = "user_ids"
@@ -63,6 +65,12 @@ QUOTA_STEADY: Final = "steady"
 # Values of CONF_MEMORY: what the slots of a server have that does not tell.
 MEMORY_SHARED: Final = "shared"
 MEMORY_SEPARATE: Final = "separate"
+
+# Values of CONF_SCHEDULING: what a server does with the urgency of a request. Nothing;
+# serves by vLLM's field ``priority``; or it is the front of a cluster that does so.
+SCHEDULING_NONE: Final = "none"
+SCHEDULING_PRIORITY: Final = "priority"
+SCHEDULING_CLUSTER: Final = "cluster"
 
 # Built-in members of every household.
 GUEST_ID: Final = "guest"

@@ -98,15 +98,15 @@ async def set_rules(
     result = await open_rules(hass, entry, *menu)
     return dict(
         await hass.config_entries.options.async_configure(
-            result["flow_id"], _filled(shown(result) | user_input)
+            result["flow_id"], filled(shown(result) | user_input)
         )
     )
 
 
-def _filled(values: Mapping[str, Any]) -> dict[str, Any]:
+def filled(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values without those of empty fields."""
     return {
-        key: _filled(value) if isinstance(value, Mapping) else value
+        key: filled(value) if isinstance(value, Mapping) else value
         for key, value in values.items()
         if value is not None
     }

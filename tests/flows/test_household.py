@@ -28,7 +28,8 @@ async def test_a_household_is_founded_with_a_server_its_persons_and_an_agent(
     result = await go_on(
         hass, result, {"url": llama.url.removeprefix("http://") + "/v1/"}
     )
-    assert (result["step_id"], shown(result)) == ("server", {"memory": "shared"})
+    assert result["step_id"] == "server"
+    assert shown(result) == {"memory": "shared", "more": {"patient_slots": None}}
     assert result["description_placeholders"] == {
         "kind": "llama.cpp",
         "model": "fake-model",
@@ -234,7 +235,7 @@ async def test_a_server_whose_memory_is_known_says_so(
 async def test_what_a_server_does_not_tell_is_asked_for(hass: HomeAssistant) -> None:
     async with FakeServer("someone", models=("small", "org/large.gguf")) as server:
         result = await go_on(hass, await found(hass), {"url": server.url})
-        assert set(fields(result)) == {"model", "slots", "context_tokens"}
+        assert set(fields(result)) == {"model", "slots", "context_tokens", "more"}
         assert result["description_placeholders"] == {
             "kind": "OpenAI-compatible server",
             "model": "small",
@@ -251,6 +252,7 @@ async def test_what_a_server_does_not_tell_is_asked_for(hass: HomeAssistant) -> 
         "url": server.url,
         "kind": "openai_compatible",
         **declared,
+        "scheduling": "none",
     }
 
 

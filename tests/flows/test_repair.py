@@ -94,7 +94,7 @@ async def test_the_only_server_is_reconfigured_without_a_choice(
 
     async with FakeServer("vllm", context_tokens=2048, models=("org/new",)) as moved:
         result = await go_on(hass, result, {"url": moved.url, "api_key": "k"})
-        assert set(fields(result)) == {"slots"}
+        assert set(fields(result)) == {"slots", "more"}
         result = await go_on(hass, result, {"slots": 8})
     assert result["reason"] == "reconfigure_successful"
     changed = only(household, "server")
@@ -108,6 +108,7 @@ async def test_the_only_server_is_reconfigured_without_a_choice(
         "kind": "vllm",
         "model": "org/new",
         "slots": 8,
+        "scheduling": "none",
     }
 
 

@@ -15,8 +15,11 @@ async def test_a_second_server_is_added(
         result = await add(hass, household, "server")
         assert (result["step_id"], set(fields(result))) == ("user", {"url", "api_key"})
         result = await submit(hass, result, {"url": second.url})
-        assert (result["step_id"], shown(result)) == ("server", {"slots": 4})
-        result = await submit(hass, result, {"slots": 6})
+        usual = {"patient_slots": None, "scheduling": "none"}
+        assert result["step_id"] == "server"
+        assert shown(result) == {"slots": 4, "more": usual}
+        more = {"patient_slots": 2, "scheduling": "priority"}
+        result = await submit(hass, result, {"slots": 6, "more": more})
     assert result["type"] is FlowResultType.CREATE_ENTRY
     added = list(household.get_subentries_of_type("server"))[-1]
     assert (added.title, added.unique_id) == (
@@ -28,6 +31,8 @@ async def test_a_second_server_is_added(
         "kind": "vllm",
         "model": "fake-model",
         "slots": 6,
+        "patient_slots": 2,
+        "scheduling": "priority",
     }
 
 
@@ -155,7 +160,8 @@ async def test_what_was_declared_before_is_shown_again(
 ) -> None:
     server = only(household, "server")
     async with FakeServer("someone", models=("a", "b")) as moved:
-        declared = {"model": "b", "slots": 9, "context_tokens": 1234}
+        more = {"patient_slots": 3, "scheduling": "cluster"}
+        declared = {"model": "b", "slots": 9, "context_tokens": 1234, "more": more}
         for _ in range(2):
             result = await change(hass, household, server)
             result = await submit(hass, result, {"url": moved.url})
@@ -176,3 +182,17 @@ async def test_the_memory_that_was_declared_before_is_among_what_was_found(
     result = await change(hass, household, server)
     result = await submit(hass, result, {"url": llama.url})
     assert result["description_placeholders"]["memory"] == "each answer has its own"
+
+
+async def test_how_many_wait_for_nobody_is_found_out_again_once_the_field_is_empty(
+    hass: HomeAssistant, household: MockConfigEntry, llama: FakeServer
+) -> None:
+    server = only(household, "server")
+    for more in ({"patient_slots": 1}, {}):
+        result = await change(hass, household, server)
+        result = await submit(hass, result, {"url": llama.url})
+        assert "scheduling" not in fields(result)["more"]
+        await submit(hass, result, {"more": more})
+        stored = only(household, "server").data
+        assert {k: stored[k] for k in more} == more
+    assert "patient_slots" not in stored

@@ -18,6 +18,7 @@ from tests.flows.drive import (
     SHARE,
     add,
     change,
+    filled,
     found,
     go_on,
     open_rules,
@@ -57,7 +58,7 @@ async def _found_household(hass: HomeAssistant) -> ConfigEntry:
         async with progress(hass):
             fake.loading = False
         result = await go_on(hass, result)
-        await go_on(hass, result, values(result))
+        await go_on(hass, result, filled(values(result)))
         hass.config_entries.flow.async_abort(result["flow_id"])
     async with FakeServer() as fake:
         result = await go_on(hass, await found(hass), {"url": fake.url})
@@ -75,7 +76,7 @@ async def _add_server(hass: HomeAssistant, entry: ConfigEntry) -> None:
         async with progress(hass):
             fake.loading = False
         result = await submit(hass, result)
-        await submit(hass, result, values(result))
+        await submit(hass, result, filled(values(result)))
     async with FakeServer() as fake:
         await submit(hass, await add(hass, entry, "server"), {"url": fake.url})
 

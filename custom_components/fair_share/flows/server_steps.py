@@ -16,6 +16,7 @@ from homeassistant.data_entry_flow import (
     FlowContext,
     FlowHandler,
     FlowResult,
+    section,
 )
 from homeassistant.helpers.selector import (
     SelectSelector,
@@ -31,15 +32,25 @@ from ..const import (
     CONF_CONTEXT_TOKENS,
     CONF_KIND,
     CONF_MEMORY,
+    CONF_PATIENT_SLOTS,
+    CONF_SCHEDULING,
     CONF_SLOTS,
     MEMORY_SEPARATE,
     MEMORY_SHARED,
+    SCHEDULING_CLUSTER,
+    SCHEDULING_NONE,
+    SCHEDULING_PRIORITY,
 )
-from ..engines.base import EngineError, InvalidAddressError, LoadingError
+from ..engines.base import (
+    EngineError,
+    EngineKind,
+    InvalidAddressError,
+    LoadingError,
+)
 from ..engines.probe import FoundServer
 from .connect import Connection, async_find, async_wait_until_loaded, error_key
 from .found import async_describe, hides_memory, server_title
-from .schemas import Fields, choice, whole_number
+from .schemas import Fields, choice, flatten, nest, whole_number
 
 _KEY = TextSelector(
     TextSelectorConfig(type=TextSelectorType.PASSWORD, autocomplete="off")
@@ -54,6 +65,7 @@ KEY_SCHEMA = vol.Schema({vol.Required(CONF_API_KEY): _KEY})
 
 _LIKELY_SLOTS = 4
 _LIKELY_CONTEXT_TOKENS = 8192
+_SECTION_MORE = "more"
 
 
 class ServerSteps[ContextT: FlowContext, ResultT: FlowResult[Any, Any], HandlerT](
@@ -157,10 +169,11 @@ class ServerSteps[ContextT: FlowContext, ResultT: FlowResult[Any, Any], HandlerT
             return await self._async_server_ready(
                 data, server_title(data[CONF_MODEL], data[CONF_URL])
             )
+        schema = self._server_schema()
         return self.async_show_form(
             step_id="server",
             data_schema=self.add_suggested_values_to_schema(
-                self._server_schema(), self._stored
+                schema, nest(schema, self._stored)
             ),
             description_placeholders=await async_describe(
                 self.hass, self._found.capabilities, self._stored
@@ -187,6 +200,15 @@ class ServerSteps[ContextT: FlowContext, ResultT: FlowResult[Any, Any], HandlerT
             fields[vol.Required(CONF_MEMORY, default=MEMORY_SHARED)] = choice(
                 (MEMORY_SHARED, MEMORY_SEPARATE), CONF_MEMORY
             )
+        more: Fields = {vol.Optional(CONF_PATIENT_SLOTS): whole_number(1)}
+        if found.kind is not EngineKind.LLAMA_CPP:
+            more[vol.Required(CONF_SCHEDULING, default=SCHEDULING_NONE)] = choice(
+                (SCHEDULING_NONE, SCHEDULING_PRIORITY, SCHEDULING_CLUSTER),
+                CONF_SCHEDULING,
+            )
+        fields[vol.Optional(_SECTION_MORE, default=dict)] = section(
+            vol.Schema(more), {"collapsed": True}
+        )
         return vol.Schema(fields)
 
     def _server_data(self, user_input: Mapping[str, Any]) -> dict[str, Any]:
@@ -194,7 +216,7 @@ class ServerSteps[ContextT: FlowContext, ResultT: FlowResult[Any, Any], HandlerT
             CONF_URL: self._found.address,
             CONF_KIND: self._found.capabilities.kind.value,
             CONF_MODEL: self._found.capabilities.model,
-            **user_input,
+            **flatten(user_input),
         }
         if self._connection.api_key:
             data[CONF_API_KEY] = self._connection.api_key
