@@ -17,11 +17,14 @@ from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 
 from .agents.memory import ConversationMemory
 from .agents.one_at_a_time import OneAtATime
+from .agents.opening import async_opening
 from .agents.settings import AgentSettings
+from .agents.spoken import async_is_spoken_to
 from .agents.turn import Turn
 from .const import DOMAIN, SUBENTRY_AGENT
 from .engines.surrogates import well_formed
 from .entity import async_household_device, async_update_device, subentry_device_info
+from .household.openings import Opening
 from .household.runtime import FairShareConfigEntry
 
 PARALLEL_UPDATES = 0
@@ -74,6 +77,7 @@ class AgentEntity(ConversationEntity):
         self._attr_device_info = subentry_device_info(
             entry, subentry.subentry_id, via_device_id
         )
+        self._satellite_device_id: str | None = None
         self._settings = self._read(subentry)
 
     @property
@@ -98,6 +102,34 @@ class AgentEntity(ConversationEntity):
         return settings
 
     @override
+    async def async_added_to_hass(self) -> None:
+        """Have servers keep what a spoken question to this agent begins with."""
+        await super().async_added_to_hass()
+        self.async_on_remove(
+            self._household.warm_up.async_add_source(self._async_spoken_opening)
+        )
+
+    @override
+    async def async_prepare(self, language: str | None = None) -> None:
+        """Get ready for a spoken question: a satellite has begun to listen."""
+        await super().async_prepare(language)
+        if opening := await self._async_opening(language):
+            self._household.warm_up.async_prepare(opening)
+
+    async def _async_spoken_opening(self) -> Opening | None:
+        if async_is_spoken_to(self.hass, self.entity_id, self._settings.workload):
+            return await self._async_opening(None)
+        return None
+
+    async def _async_opening(self, language: str | None) -> Opening | None:
+        return await async_opening(
+            self.hass,
+            self._settings,
+            device_id=self._satellite_device_id,
+            language=language or self.hass.config.language,
+        )
+
+    @override
     async def async_process(self, user_input: ConversationInput) -> ConversationResult:
         """Answer a sentence when those before it in the conversation are answered."""
         user_input.text = well_formed(user_input.text)
@@ -110,6 +142,8 @@ class AgentEntity(ConversationEntity):
     ) -> ConversationResult:
         """Answer a sentence."""
         settings = self._settings
+        if user_input.satellite_id:
+            self._satellite_device_id = user_input.device_id
         self._one_at_a_time.catch_up(chat_log)
         try:
             await chat_log.async_provide_llm_data(

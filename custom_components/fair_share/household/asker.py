@@ -13,6 +13,8 @@ class IdentityRule(StrEnum):
     DEVICE = "device"
     AUTOMATION = "automation"
     GUEST = "guest"
+    HOUSE = "house"
+    """The household itself, for all of its members."""
 
 
 @dataclass(frozen=True, slots=True)

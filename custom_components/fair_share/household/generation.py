@@ -20,7 +20,8 @@ from ..engines.resume import goes_on
 from .answering import Answering, worth_another_try
 from .asker import Asker
 from .estimate import estimate_tokens, fewest_tokens
-from .prefixes import Prefix, PrefixMemory
+from .openings import Opening
+from .prefixes import Answered, PrefixMemory
 from .registry import Registry
 from .servers import ServerPool
 
@@ -34,7 +35,8 @@ class Ask:
 
     ``conversation_id`` ties requests together that share a growing prompt.
     ``continues_turn`` marks a later request of an agent's turn, which keeps its
-    place at the front of its class.
+    place at the front of its class. It is answered on one of ``servers`` only
+    (``None``: on any).
     """
 
     asker: Asker
@@ -42,19 +44,24 @@ class Ask:
     request: GenerationRequest
     conversation_id: str | None = None
     continues_turn: bool = False
+    servers: frozenset[str] | None = None
 
 
 class Generator:
     """Takes requests through the queue to a server and back."""
 
     def __init__(
-        self, queue: AdmissionQueue, servers: ServerPool, registry: Registry
+        self,
+        queue: AdmissionQueue,
+        servers: ServerPool,
+        registry: Registry,
+        prefixes: PrefixMemory,
     ) -> None:
         """Use the household's own parts."""
         self._queue = queue
         self._servers = servers
         self._registry = registry
-        self._prefixes = PrefixMemory()
+        self._prefixes = prefixes
 
     @asynccontextmanager
     async def generate(self, ask: Ask) -> AsyncIterator[AsyncIterator[Delta]]:
@@ -91,13 +98,15 @@ class Generator:
         return longest is None or fewest_tokens(request) <= longest
 
     async def _deltas(self, ask: Ask) -> AsyncGenerator[Delta]:
-        request = await self._measure(ask)
+        opening = Opening.of(ask.request)
+        opening_id = None if opening is None else opening.opening_id
+        request = await self._measure(ask, opening_id)
         patience_s = self._queue.settings.profiles[ask.workload].patience_s
         gives_up_at = monotonic() + patience_s
         for tries_left in reversed(range(_TRIES)):
             sent = False
             try:
-                async with aclosing(self._attempt(ask, request)) as deltas:
+                async with aclosing(self._attempt(ask, request, opening_id)) as deltas:
                     async for delta in deltas:
                         sent = sent or not isinstance(delta, PromptProgress)
                         yield delta
@@ -111,25 +120,30 @@ class Generator:
             else:
                 return
 
-    async def _measure(self, ask: Ask) -> Request:
+    async def _measure(self, ask: Ask, opening_id: str | None) -> Request:
         """Return the request as the queue needs it. Raises ``Rejected`` if too long."""
         caps = self._registry.caps_for(ask.asker)
         prompt_tokens = await self.count_tokens(ask.request)
         if caps.context_tokens is not None and prompt_tokens >= caps.context_tokens:
             raise Rejected(RejectReason.TOO_LONG, limit_tokens=caps.context_tokens)
-        prefix = self._prefixes.get(ask.conversation_id)
+        held = self._prefixes.expected(ask.conversation_id, opening_id)
+        preferred = max(held, key=lambda server_id: held[server_id], default=None)
+        cached = 0 if preferred is None else held[preferred]
         return Request(
             request_id=ulid_now(),
             class_id=self._registry.class_for(ask.asker, ask.workload).class_id,
             prompt_tokens=prompt_tokens,
             max_output_tokens=_output_limit(ask.request, caps, prompt_tokens),
-            cached_tokens=min(prefix.tokens, prompt_tokens - 1) if prefix else 0,
-            preferred_server=prefix.server_id if prefix else None,
+            cached_tokens=min(cached, prompt_tokens - 1),
+            servers=ask.servers,
+            preferred_server=preferred,
             continues_turn=ask.continues_turn,
             preemptible=goes_on(ask.request),
         )
 
-    async def _attempt(self, ask: Ask, request: Request) -> AsyncGenerator[Delta]:
+    async def _attempt(
+        self, ask: Ask, request: Request, opening_id: str | None
+    ) -> AsyncGenerator[Delta]:
         try:
             self._queue.put_node(self._registry.source_spec(ask.asker))
             self._queue.put_class(self._registry.class_for(ask.asker, ask.workload))
@@ -137,16 +151,27 @@ class Generator:
             # The member was removed in the middle of the turn.
             raise Rejected(RejectReason.CLASS_REMOVED) from None
         async with self._queue.admit(request) as grant:
-            answering = Answering(ask.request, request, grant, self._servers)
+            answering = Answering(
+                ask.request,
+                request,
+                grant,
+                self._servers,
+                self._servers.fairness_id(ask.asker.member_id),
+            )
             async with aclosing(answering.deltas()) as deltas:
                 async for delta in deltas:
                     yield delta
-                    self._remember(ask, delta, grant.dispatch.server_id)
-
-    def _remember(self, ask: Ask, delta: Delta, server_id: str) -> None:
-        if isinstance(delta, Usage):
-            held = (delta.prompt_tokens or 0) + delta.output_tokens
-            self._prefixes.put(ask.conversation_id, Prefix(server_id, held))
+                    if isinstance(delta, Usage):
+                        self._prefixes.note(
+                            Answered(
+                                server_id=grant.dispatch.server_id,
+                                conversation_id=ask.conversation_id,
+                                opening_id=opening_id,
+                                prompt_tokens=delta.prompt_tokens or 0,
+                                cached_tokens=delta.cached_tokens,
+                                output_tokens=delta.output_tokens,
+                            )
+                        )
 
 
 def _output_limit(request: GenerationRequest, caps: Caps, prompt_tokens: int) -> int:

@@ -70,11 +70,11 @@ class Registry:
         )
 
     def source_spec(self, asker: Asker) -> NodeSpec:
-        """Return the node that asks; an automation is new to the tree at first.
+        """Return the node that asks; those of automations are new to the tree at first.
 
         Raises ``KeyError`` when it has been removed from the household since.
         """
-        if asker.rule is IdentityRule.AUTOMATION:
+        if asker.rule in (IdentityRule.AUTOMATION, IdentityRule.HOUSE):
             return NodeSpec(asker.source_id, asker.member_id)
         return self._nodes[asker.source_id]
 

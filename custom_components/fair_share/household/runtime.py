@@ -19,10 +19,12 @@ from .clock import HouseholdClock
 from .generation import Ask, Generator
 from .identity import IdentityResolver
 from .ledger import Ledger
+from .prefixes import PrefixMemory
 from .registry import Registry
 from .servers import ServerPool
 from .settings import settings_from
 from .updates import UpdateHub
+from .warm_up import WarmUp
 
 type FairShareConfigEntry = ConfigEntry[Household]
 
@@ -48,8 +50,14 @@ class Household:
             on_record=self._note_record,
             on_ending=self.activity.note,
         )
-        self.servers = ServerPool(hass, entry, self.queue, self._touch_server)
-        self._generator = Generator(self.queue, self.servers, self.registry)
+        self.servers = ServerPool(hass, entry, self.queue, self._note_server)
+        self._prefixes = PrefixMemory()
+        self._generator = Generator(
+            self.queue, self.servers, self.registry, self._prefixes
+        )
+        self.warm_up = WarmUp(
+            hass, entry, self.queue, self._prefixes, self._generator.generate
+        )
 
     async def async_setup(self) -> None:
         """Restore the accounts and start; servers may be away meanwhile.
@@ -69,6 +77,7 @@ class Household:
     async def async_unload(self) -> None:
         """Refuse what waits, let go of the servers, write the accounts."""
         self.activity.prepare_stop()
+        self.warm_up.async_stop()
         self.servers.stop()
         self.queue.close()
         await self.ledger.async_stop()
@@ -88,6 +97,7 @@ class Household:
 
     def generate(self, ask: Ask) -> AbstractAsyncContextManager[AsyncIterator[Delta]]:
         """Open the stream of deltas that answers ``ask``; see ``Generator``."""
+        self.warm_up.async_give_way()
         return self._generator.generate(ask)
 
     async def count_tokens(self, request: GenerationRequest) -> int:
@@ -136,6 +146,19 @@ class Household:
     def _touch_server(self, server_id: str) -> None:
         self.updates.touch(server_id, ROOT_ID)
 
+    def _note_server(self, server_id: str) -> None:
+        """Follow a server that came up, went away, or is as it was."""
+        ready = {server.subentry.subentry_id: server for server in self.servers.ready()}
+        capacity = ready[server_id].capacity() if server_id in ready else None
+        if capacity is None:
+            # Whatever it held, it may be started anew.
+            self._prefixes.forget_server(server_id)
+            self.warm_up.async_forget_server(server_id)
+        elif self._prefixes.note_server(capacity):
+            self.warm_up.async_look()
+        self._touch_server(server_id)
+
     def _note_record(self, record: RequestRecord) -> None:
+        self.warm_up.async_look()
         if record.server_id is not None:
             self._touch_server(record.server_id)
