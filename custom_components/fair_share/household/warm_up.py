@@ -7,9 +7,10 @@ probably been thrown out by other work. Whatever else comes along goes first.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 import logging
+from typing import Any
 
 from homeassistant.config_entries import ConfigEntry
 from homeassistant.core import CALLBACK_TYPE, HomeAssistant, callback
@@ -88,8 +89,8 @@ class WarmUp:
     def async_prepare(self, opening: Opening) -> None:
         """Read ahead an opening that will be needed in a moment."""
         self._cancel_timer()
-        if self._task is None:
-            self._start(lambda: self._async_read(opening, self._with_a_free_slot))
+        if not self._reads:
+            self._start(self._async_read(opening, self._with_a_free_slot))
 
     @callback
     def async_give_way(self) -> None:
@@ -111,18 +112,16 @@ class WarmUp:
 
     def _begin(self) -> None:
         self._timer = None
-        if self._task is None and self._idle():
-            self._start(self._async_read_all)
+        if not self._reads and self._idle():
+            self._start(self._async_read_all())
 
-    def _start(self, read: Callable[[], Awaitable[None]]) -> None:
-        async def async_run() -> None:
-            try:
-                await read()
-            finally:
-                self._task = None
+    @property
+    def _reads(self) -> bool:
+        return self._task is not None and not self._task.done()
 
+    def _start(self, reading: Coroutine[Any, Any, None]) -> None:
         self._task = self._entry.async_create_background_task(
-            self._hass, async_run(), "fair_share warm up"
+            self._hass, reading, "fair_share warm up"
         )
 
     async def _async_read_all(self) -> None:
