@@ -21,7 +21,7 @@ def world() -> World:
 
 def foreign(world: World, running: int, kv_tokens: int = 0) -> None:
     """Let so much run past the queue."""
-    world.scheduler.put_foreign("server", running, kv_tokens)
+    world.scheduler.put_foreign("server", running, kv_tokens, world.now)
     world.decide()
 
 
@@ -85,5 +85,5 @@ def test_who_waits_for_foreign_memory_starts_when_there_is_enough(
 
 
 def test_the_foreign_load_of_an_unknown_server_is_ignored(world: World) -> None:
-    world.scheduler.put_foreign("unknown", 3, 1000)
+    world.scheduler.put_foreign("unknown", 3, 1000, world.now)
     assert server(world).foreign == 0

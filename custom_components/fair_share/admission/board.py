@@ -57,9 +57,7 @@ class Board:
     def free_slots(self) -> int:
         """Return how many more could start now, memory aside."""
         return sum(
-            max(server.free_slots(), 0)
-            for server in self.servers.values()
-            if server.usable
+            server.free_slots() for server in self.servers.values() if server.usable
         )
 
     def background_waits(self) -> bool:
@@ -114,11 +112,12 @@ class Board:
         self.running[entry.request.request_id] = entry
         server.running[entry.request.request_id] = entry
 
-    def leave_server(self, entry: Entry) -> None:
+    def leave_server(self, entry: Entry, now: float) -> None:
         """Take a request off the server where it runs."""
         del self.running[entry.request.request_id]
-        assert entry.server is not None  # noqa: S101 - only asked of running requests
-        entry.server.running.pop(entry.request.request_id)
+        server = entry.at()
+        server.running.pop(entry.request.request_id)
+        server.pace.leave(entry, now)
         self.in_flight_cost -= entry.in_flight_cost
         entry.in_flight_cost = 0.0
         for node in entry.path:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from .model import (
     BACKGROUND_BAND,
+    PATIENT_BAND,
     CostWeights,
     Dispatch,
     Outcome,
@@ -40,8 +41,9 @@ class Entry:
     paid. ``hosts`` are the servers in reach that could run it while it waits.
     ``band`` and ``overdue_s`` hold until ``judged_until_s``, when it ages, or one of
     its class starts. ``shielded`` marks an
-    answer that can't be interrupted as things are, with ``makes_room_for`` it is being
-    interrupted for another, and ``caused`` counts what was interrupted for it;
+    answer that can't be interrupted as things are. With ``makes_room_for`` it is being
+    interrupted for another, with ``moves_to`` to go on at another server; ``ran_on`` is
+    where it ran before, and ``caused`` counts what was interrupted for it.
     ``losses`` counts servers that were lost under it. ``urgent`` marks a start that
     urgency, not the policy, decided. ``run_output`` is the output since the latest
     start, ``paid_off`` what the start paid off of what background work was owed.
@@ -67,6 +69,7 @@ class Entry:
         "longest_pause_s",
         "losses",
         "makes_room_for",
+        "moves_to",
         "output_bound",
         "overdue_s",
         "paid_off",
@@ -77,6 +80,8 @@ class Entry:
         "preemptions",
         "prepaid_output",
         "prompt",
+        "ran_on",
+        "reading",
         "reads_again",
         "recomputed",
         "request",
@@ -129,6 +134,8 @@ class Entry:
         self.preempting = False
         self.shielded = False
         self.makes_room_for: Entry | None = None
+        self.moves_to: str | None = None
+        self.ran_on: str | None = None
         self.preemptions = 0
         self.losses = 0
         self.caused = 0
@@ -211,10 +218,10 @@ class Entry:
         The server where it ran has its prefix; only ``servers`` can go on with it
         (``None``: any).
         """
-        assert self.server is not None  # noqa: S101 - only asked of running requests
+        self.ran_on = self.at().capacity.server_id
         self.request = replace(
             self.request,
-            preferred_server=self.server.capacity.server_id,
+            preferred_server=self.moves_to or self.ran_on,
             servers=self.request.servers if servers is None else servers,
         )
         if lost:
@@ -229,7 +236,7 @@ class Entry:
             # Its prompt has been of no use yet, and is still to be paid.
             self.prompt = self.estimated_prompt()
         self.preempting = self.shielded = False
-        self.makes_room_for = None
+        self.makes_room_for = self.moves_to = None
         if self.paused_at_s is None:
             self.paused_at_s = now
         self.judged_until_s = -inf
@@ -295,6 +302,19 @@ class Entry:
             return max(0, band - self.aged_by)
         waited = now - self.passed_over_since_s()
         return max(0, band - int(waited // profile.age_step_s))
+
+    def at(self) -> Server:
+        """Return the server where it runs; it has to run."""
+        assert self.server is not None  # noqa: S101 - only asked of running requests
+        return self.server
+
+    def is_patient(self, now: float) -> bool:
+        """Whether it may wait until one more in flight pays."""
+        if self.server is not None:
+            return self.effective_band(now) >= PATIENT_BAND
+        if now >= self.judged_until_s:
+            self.judge(now)
+        return self.band >= PATIENT_BAND and self.overdue_s > now
 
     def expected_left(self) -> int:
         """Return how many more output tokens are likely.

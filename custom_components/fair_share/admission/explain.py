@@ -8,7 +8,7 @@ from .refusal import waits_for_refill
 from .servers import Server
 
 
-def waiting_rule(entry: Entry, servers: Iterable[Server]) -> Rule:
+def waiting_rule(entry: Entry, servers: Iterable[Server], now: float) -> Rule:
     """Return the rule because of which a waiting request has not started yet."""
     hosts = [
         server
@@ -25,7 +25,10 @@ def waiting_rule(entry: Entry, servers: Iterable[Server]) -> Rule:
         return Rule.BEHIND_OTHERS
     if any(_frozen_for_another(server, entry) for server in hosts):
         return Rule.BEHIND_BLOCKED
-    return _least_obstacle([server.obstacle(entry) for server in hosts])
+    patient = entry.is_patient(now)
+    return _least_obstacle(
+        [server.obstacle(entry, patient=patient) for server in hosts]
+    )
 
 
 def _frozen_for_another(server: Server, entry: Entry) -> bool:
@@ -39,4 +42,5 @@ def _least_obstacle(obstacles: Collection[Rule | None]) -> Rule:
     """Name what stands in the way on the server that is closest to taking it."""
     if None in obstacles:
         return Rule.BEHIND_OTHERS
-    return Rule.NO_KV if Rule.NO_KV in obstacles else Rule.NO_SLOT
+    order = (Rule.NO_KV, Rule.NOT_PAYING, Rule.NO_SLOT)
+    return next(rule for rule in order if rule in obstacles)

@@ -47,6 +47,9 @@ class WorkloadProfile:
     preemptible: bool = True
 
 
+PATIENT_BAND = 2
+"""From this band on nobody waits for the first word."""
+
 BACKGROUND_BAND = 3
 """The most patient band; also where a used-up quota may demote a request to."""
 
@@ -176,6 +179,9 @@ class ServerCapacity:
     sequences share, ``None`` when every slot has memory of its own.
     ``survives_exhaustion``: whether the engine itself makes room when the pool is
     used up (vLLM preempts a request) or loses its streams (llama.cpp).
+    ``patient_slots``: work that is not urgent is started only while fewer requests than
+    that are in flight; ``None``: while one more pays, as far as it was learnt
+    (``learns``), else in every slot.
     """
 
     server_id: str
@@ -184,6 +190,8 @@ class ServerCapacity:
     kv_tokens: int | None = None
     block_tokens: int = 1
     survives_exhaustion: bool = False
+    patient_slots: int | None = None
+    learns: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +200,9 @@ class Request:
 
     ``cached_tokens`` is an estimate of how much of the prompt the server still has
     in its cache. ``servers`` limits where it may run (``None``: anywhere).
-    ``preferred_server`` has its prefix. ``continues_turn`` marks a later request of
-    an agent's turn (a tool loop), which keeps its place at the front of its class.
+    ``preferred_server`` has its prefix; ``cached`` tells for each server, by its id,
+    how many tokens of it, where more is known. ``continues_turn`` marks a later request
+    of an agent's turn (a tool loop), which keeps its place at the front of its class.
     ``preemptible`` is false for what can't go on after an interruption.
     """
 
@@ -206,6 +215,7 @@ class Request:
     preferred_server: str | None = None
     continues_turn: bool = False
     preemptible: bool = True
+    cached: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +282,8 @@ class Rule(StrEnum):
     BEHIND_OTHERS = "behind_others"
     IN_FLIGHT_CAP = "in_flight_cap"
     NO_SLOT = "no_slot"
+    NOT_PAYING = "not_paying"
+    BETTER_SERVER = "better_server"
     NO_KV = "no_kv"
     NO_SERVER = "no_server"
     QUOTA = "quota"
@@ -340,10 +352,15 @@ class Dispatch:
 
 @dataclass(frozen=True, slots=True)
 class Preemption:
-    """A running request has to stop and wait again, for the sake of another."""
+    """A running request has to stop and wait again, for the sake of another.
+
+    Or for its own (``for_request_id`` is ``None``): to go on at the server
+    ``moves_to``, where it will be done sooner.
+    """
 
     request_id: str
-    for_request_id: str
+    for_request_id: str | None
+    moves_to: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

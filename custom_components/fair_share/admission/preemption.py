@@ -32,7 +32,7 @@ def choose_victim(
     best_rank: tuple[float, ...] = ()
     for victim in running:
         its_band = victim.effective_band(now)
-        if its_band < band or not _may_be_interrupted(victim, rules, now):
+        if its_band < band or not may_stop(victim, rules, now):
             continue
         reads = not victim.run_output
         ours, theirs = parting(victim.path, head.leaf.path)
@@ -53,7 +53,8 @@ def choose_victim(
     return best
 
 
-def _may_be_interrupted(victim: Entry, rules: PreemptionRules, now: float) -> bool:
+def may_stop(victim: Entry, rules: PreemptionRules, now: float) -> bool:
+    """Whether a running request may be interrupted at all."""
     paused_too_long = victim.paused_s >= victim.leaf.profile.max_pause_s
     return (
         victim.request.preemptible

@@ -306,7 +306,9 @@ class AdmissionQueue:
 
         ``running`` requests that hold ``kv_tokens`` of its pool together.
         """
-        self.scheduler.put_foreign(server_id, running, kv_tokens)
+        self.scheduler.put_foreign(
+            server_id, running, kv_tokens, self.clock.monotonic()
+        )
         self.decide()
 
     def close(self) -> None:

@@ -26,11 +26,13 @@ from .model import (
     Request,
     RequestClass,
     RequestRecord,
+    Rule,
     ServerCapacity,
     Settings,
     TokenCount,
     Verdict,
 )
+from .placement import Placement
 from .policies import POLICIES
 from .quota import CLOCK_STEP_TOLERANCE
 from .refusal import Refuser, queue_full, quota_used_up, too_long, waits_for_refill
@@ -48,7 +50,13 @@ _FIRST_GUESS_DURATION_S = 10.0
 class Scheduler:
     """The queue's whole state and all its rules."""
 
-    def __init__(self, wall: datetime, *, settings: Settings | None = None) -> None:
+    def __init__(
+        self,
+        wall: datetime,
+        *,
+        settings: Settings | None = None,
+        placement: Placement | None = None,
+    ) -> None:
         """Start with no members and no servers. Raises ``KeyError``: policy unknown."""
         self._settings = settings or Settings()
         self._board = Board(wall)
@@ -65,8 +73,14 @@ class Scheduler:
         )
         self._selector = Selector(self._settings, self._reserve)
         self._speeds = Speeds()
+        self._placement = placement or Placement()
         self._starter = Starter(
-            self._board, self._selector, self._accounts, self._gauge, self._speeds
+            self._board,
+            self._selector,
+            self._accounts,
+            self._gauge,
+            speeds=self._speeds,
+            placement=self._placement,
         )
         self._refuser = Refuser(self._board)
         self._reset_nodes: list[str] = []
@@ -120,9 +134,10 @@ class Scheduler:
 
     def put_server(self, capacity: ServerCapacity, now: float) -> None:
         """Add a server or change its capacity, and open it for starts."""
-        server = self._board.servers.setdefault(capacity.server_id, Server(capacity))
-        server.capacity = capacity
-        server.usable = True
+        server = self._board.servers.setdefault(
+            capacity.server_id, Server(capacity, self._speeds)
+        )
+        server.open(capacity)
         self._board.note_servers(now)
         self._refuser.refuse_hopeless()
 
@@ -149,14 +164,15 @@ class Scheduler:
         if server is not None and server.held_slots:
             server.held_slots -= 1
 
-    def put_foreign(self, server_id: str, running: int, kv_tokens: int) -> None:
+    def put_foreign(
+        self, server_id: str, running: int, kv_tokens: int, now: float
+    ) -> None:
         """Note what runs on a server past the queue. Unknown: ignored.
 
         ``running`` requests that hold ``kv_tokens`` of a shared pool together.
         """
         if server := self._board.servers.get(server_id):
-            server.foreign_running = running
-            server.foreign_tokens = kv_tokens
+            server.put_foreign(running, kv_tokens, now)
 
     def note_exhausted(self, server_id: str, times: int = 1) -> None:
         """Note that an engine ran out of memory; plan with less. Unknown: ignored."""
@@ -219,7 +235,9 @@ class Scheduler:
         if not entry.run_output and not entry.resumed:
             self._speeds.note_prefill(entry.prompt.uncached, now - entry.started_s)
         entry.note_output(tokens, now)
-        return self._accounts.output(entry, tokens)
+        verdict = self._accounts.output(entry, tokens)
+        entry.at().note_written(entry, tokens, now)
+        return verdict
 
     def settle(self, request_id: str, tokens: TokenCount, *, estimated: bool) -> None:
         """Correct a running request's account to the server's own count.
@@ -229,6 +247,7 @@ class Scheduler:
         entry = self._board.running[request_id]
         entry.estimated = estimated
         self._accounts.settle(entry, tokens)
+        entry.at().pace.note_settled(entry)
         self._board.weigh(entry)
 
     def shield(self, request_id: str, *, shielded: bool) -> None:
@@ -240,6 +259,7 @@ class Scheduler:
         entry.shielded = shielded
         if shielded:
             entry.preempting = False
+            entry.moves_to = None
 
     def preempted(
         self,
@@ -257,7 +277,7 @@ class Scheduler:
         run.
         """
         entry = self._board.running[request_id]
-        self._leave_server(entry)
+        self._leave_server(entry, now)
         entry.pause(now, lost=lost, servers=servers)
         for node in entry.path:
             node.preemptions += not lost
@@ -278,7 +298,7 @@ class Scheduler:
                 return self._end(entry, outcome, now)
             return entry.record(outcome, now)
         entry = self._board.running[request_id]
-        self._leave_server(entry)
+        self._leave_server(entry, now)
         return self._end(entry, outcome, now)
 
     def close(self) -> None:
@@ -298,8 +318,10 @@ class Scheduler:
         return self._board.knows(request_id)
 
     def may_interrupt(self) -> bool:
-        """Return whether something waits for which an answer may be interrupted."""
-        return self._settings.preemption is not None and bool(self._board.waiting)
+        """Return whether an answer may be interrupted for what waits, or may move."""
+        may_move = len(self._board.servers) > 1 and bool(self._board.running)
+        wanted = may_move or bool(self._board.waiting)
+        return self._settings.preemption is not None and wanted
 
     def next_deadline(self) -> float | None:
         """Return when a waiting request runs out of patience, in monotonic seconds."""
@@ -352,7 +374,7 @@ class Scheduler:
             most=ahead,
         )
         waiting = [
-            entry.status(now, waiting_rule(entry, servers), starts.get(entry))
+            entry.status(now, self._waiting_rule(entry, now), starts.get(entry))
             for entry in self._board.waiting.values()
         ]
         running = [
@@ -385,15 +407,20 @@ class Scheduler:
 
     # Inside
 
+    def _waiting_rule(self, entry: Entry, now: float) -> Rule:
+        if entry in self._placement.waits_for_better:
+            return Rule.BETTER_SERVER
+        return waiting_rule(entry, self._board.servers.values(), now)
+
     def _mean_wait_s(self) -> float:
         """Return a rough time after which one more request would get its turn."""
         known = self._durations
         duration = sum(known) / len(known) if known else _FIRST_GUESS_DURATION_S
         return duration * (self._tree.root.waiting + 1) / max(self._board.slots(), 1)
 
-    def _leave_server(self, entry: Entry) -> None:
+    def _leave_server(self, entry: Entry, now: float) -> None:
         self._gauge.look()
-        self._board.leave_server(entry)
+        self._board.leave_server(entry, now)
         self._accounts.close(entry)
 
     def _rejection(self, entry: Entry, error: Rejected, now: float) -> Rejection:

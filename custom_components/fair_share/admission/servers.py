@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 
+from .concurrency import Pace
 from .entry import Entry
 from .kv import LAG_TOKENS, POOL_SAFETY, Growth, peak_tokens
 from .model import Request, Rule, ServerCapacity
 from .node import parting
+from .speed import Speeds
 from .status import ServerStatus
 
 MIN_OUTPUT_TOKENS = 16
@@ -36,12 +38,16 @@ class Server:
     makes room by itself it is found by trial: one point less whenever the engine had
     to, one more for every twenty requests that ended. It so settles where the engine
     throws out one in twenty: to read those again costs less than memory that is free.
+    ``trusted``: it has answered since it was opened again; before that it gets one
+    request at a time, since one that fails fast would otherwise get them all.
     """
 
-    def __init__(self, capacity: ServerCapacity) -> None:
-        """Start with nothing running."""
+    def __init__(self, capacity: ServerCapacity, speeds: Speeds) -> None:
+        """Start with nothing running; ``speeds`` are those of all servers."""
         self.capacity = capacity
+        self.pace = Pace(speeds)
         self.usable = True
+        self.trusted = True
         self.running: dict[str, Entry] = {}
         self.blocked: Blocked | None = None
         self.held_slots = 0
@@ -49,6 +55,28 @@ class Server:
         self.foreign_tokens = 0
         self._protects = False
         self.commitment = POOL_SAFETY
+
+    def open(self, capacity: ServerCapacity) -> None:
+        """Let requests start, on trial if the server was closed."""
+        self.trusted = self.trusted and self.usable
+        self.capacity = capacity
+        self.usable = True
+
+    def note_read(self, entry: Entry, now: float) -> None:
+        """Note that more of a prompt was read, which shows that the server works."""
+        self.trusted = True
+        self.pace.note_read(entry, now)
+
+    def note_written(self, entry: Entry, tokens: int, now: float) -> None:
+        """Note further output of a request, which shows that the server works."""
+        self.trusted = True
+        self.pace.note_written(entry, tokens, now)
+
+    def put_foreign(self, running: int, kv_tokens: int, now: float) -> None:
+        """Note what runs here past the queue."""
+        self.foreign_running = running
+        self.foreign_tokens = kv_tokens
+        self.pace.disturb(now, foreign=running > 0)
 
     def note_exhausted(self, times: int = 1) -> None:
         """Note that the engine ran out of memory and made room by itself."""
@@ -99,13 +127,42 @@ class Server:
         A held slot is still busy with a request that has left it. Foreign requests
         are those that somebody sent past the queue.
         """
-        busy = len(self.running) + self.held_slots + self.foreign_running
+        if self.running and not self.trusted:
+            return 0
+        busy = self.in_flight() + self.held_slots
         return max(0, self.capacity.slots - busy)
 
-    def obstacle(self, entry: Entry) -> Rule | None:
-        """Return what keeps the request from starting here now, or ``None``."""
+    def in_flight(self) -> int:
+        """Return how many requests run, also past the queue."""
+        return len(self.running) + self.foreign_running
+
+    def pays(self, more: int = 1) -> bool:
+        """Whether so many more requests that are not urgent may be in flight."""
+        limit = self.capacity.patient_slots
+        if limit is None:
+            if not self.capacity.learns:
+                return True
+            limit = self.pace.paying(self.capacity.slots)
+        return not self.running or self.in_flight() + more <= max(limit, 1)
+
+    def could_take(self, entry: Entry, now: float) -> bool:
+        """Whether a request that runs elsewhere could go on here at once."""
+        return (
+            self.usable
+            and self.blocked is None
+            and self.holds(entry.request, entry.counted.output)
+            and self.obstacle(entry, patient=entry.is_patient(now)) is None
+        )
+
+    def obstacle(self, entry: Entry, *, patient: bool) -> Rule | None:
+        """Return what keeps the request from starting here now, or ``None``.
+
+        ``patient``: it is started only if one more in flight pays.
+        """
         if self.free_slots() <= 0:
             return Rule.NO_SLOT
+        if patient and not self.pays():
+            return Rule.NOT_PAYING
         pool = self.capacity.kv_tokens
         if pool is None or not (self.running or self.foreign_tokens):
             return None
@@ -114,9 +171,10 @@ class Server:
         room = pool * self.commitment - self.foreign_tokens
         return None if peak <= room else Rule.NO_KV
 
-    def begin_round(self) -> None:
+    def begin_round(self, now: float) -> None:
         """Begin a round of choices: the first that does not fit will be protected."""
         self._protects = False
+        self.pace.look(now)
 
     def block(self, blocked: Blocked) -> bool:
         """Note who waits for memory here: the first choice of this round.
@@ -129,10 +187,12 @@ class Server:
         self._protects = True
         return changed
 
-    def unblock(self, entry: Entry) -> None:
-        """Note that a request does not wait any more."""
-        if self.blocked is not None and self.blocked.entry is entry:
-            self.blocked = None
+    def unblock(self, entry: Entry) -> bool:
+        """Note that a request does not wait for memory any more; return if it did."""
+        if self.blocked is None or self.blocked.entry is not entry:
+            return False
+        self.blocked = None
+        return True
 
     def may_overtake(self, entry: Entry, cost: float) -> bool:
         """Whether a request may start although another one waits for memory."""

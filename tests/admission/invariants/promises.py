@@ -277,7 +277,7 @@ class Promises(Disturbances):
     def what_could_start_never_waits(self) -> None:
         """Work conservation."""
         assert not self.decided or not recomputed.could_start(
-            self.board, self.rules.costs
+            self.board, self.rules.costs, self.world.now
         )
 
     @invariant()

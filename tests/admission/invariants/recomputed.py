@@ -1,6 +1,7 @@
 """What the scheduler keeps, so that it need not look again, worked out from scratch."""
 
 from collections.abc import Iterator
+from math import inf
 
 import pytest
 
@@ -13,9 +14,10 @@ from custom_components.fair_share.admission.model import (
     Workload,
 )
 from custom_components.fair_share.admission.node import Leaf, Node
+from custom_components.fair_share.admission.placement import finish_s
 from custom_components.fair_share.admission.servers import Server
 
-BACKGROUND = 3
+PATIENT, BACKGROUND = 2, 3
 CLOSE = 1e-6
 
 
@@ -132,15 +134,46 @@ def competing(board: Board) -> Iterator[Entry]:
         yield from [entry for entry in leaf.queue.values() if entry.hosts][:1]
 
 
-def could_start(board: Board, costs: CostWeights) -> list[tuple[Entry, Server]]:
+def could_start(
+    board: Board, costs: CostWeights, now: float
+) -> list[tuple[Entry, Server]]:
     """Return what could start at this moment, but waits: normally nothing."""
     return [
         (entry, server)
         for entry in competing(board)
         for server in entry.hosts
-        if server.obstacle(entry) is None
+        if server.obstacle(entry, patient=is_patient(entry, now)) is None
         and server.may_overtake(entry, entry.expected_cost(costs))
+        and not waits_for_better(entry, server, now)
     ]
+
+
+def is_patient(entry: Entry, now: float) -> bool:
+    """Tell whether a waiting request may wait until one more in flight pays."""
+    return band_of(entry, now) >= PATIENT and now < overdue_at(entry)
+
+
+def waits_for_better(entry: Entry, server: Server, now: float) -> bool:
+    """Tell whether a request does well to wait although a server is free.
+
+    Only if its answer will be there in half the time, and it is not overdue. What
+    else was told to wait there is left out, so that it may have to wait longer.
+    """
+    busy = [
+        each
+        for each in entry.hosts
+        if each.running and each.obstacle(entry, patient=is_patient(entry, now))
+    ]
+    soonest = min((_after_a_wait(entry, each) for each in busy), default=inf)
+    return now < overdue_at(entry) and finish_s(entry, server) > 2 * soonest
+
+
+def _after_a_wait(entry: Entry, server: Server) -> float:
+    pace, busy = server.pace, len(server.running) + server.foreign_running
+    first = min(
+        pace.write_s(each.expected_left(), busy) for each in server.running.values()
+    )
+    return first + pace.write_s(entry.expected_left(), busy)
 
 
 def _closed(node: Node) -> bool:
