@@ -75,7 +75,9 @@ class OddHttp(ServerHttp):
         json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         return await self.get(path)
 
-    def stream(self, path: str, body: Mapping[str, Any]) -> Any:
+    def stream(
+        self, path: str, body: Mapping[str, Any], headers: Mapping[str, str]
+    ) -> Any:
         raise EngineError("not of interest here")
 
 
@@ -116,7 +118,16 @@ def checked(answer: object) -> None:
 def numbers(answer: object) -> Iterator[float]:
     """Yield the numbers of a load."""
     load = answer if isinstance(answer, EngineLoad) else EngineLoad()
-    told = (load.running, load.deferred, load.kv_used_fraction)
+    told = (
+        load.running,
+        load.deferred,
+        load.kv_used_fraction,
+        load.preemptions,
+        load.kv_used_tokens,
+        *(load.sequences or ()),
+        load.slots,
+        load.context_tokens,
+    )
     yield from (number for number in told if number is not None)
 
 
@@ -157,6 +168,7 @@ async def test_a_metric_that_is_no_number_is_not_known(
 ) -> None:
     page = "llamacpp:requests_processing NaN\nllamacpp:requests_deferred 2\n"
     llama_server.override["/metrics"] = Failure(200, page)
+    llama_server.hide = {"/slots"}
     assert await engine_for(session, llama_server).load() == EngineLoad(None, 2)
 
 

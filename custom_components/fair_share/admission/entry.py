@@ -181,6 +181,7 @@ class Entry:
         self.dispatch = Dispatch(
             request_id=self.request.request_id,
             server_id=server.capacity.server_id,
+            band=self.effective_band(now),
             max_output_tokens=self.output_bound - self.counted.output,
             rule=rule,
             waited_s=self.waited_first_s,

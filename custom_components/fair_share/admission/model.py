@@ -341,10 +341,14 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """A request may start now, on this server, for this reason."""
+    """A request may start now, on this server, for this reason.
+
+    ``band`` is how urgent it is by now, after ageing.
+    """
 
     request_id: str
     server_id: str
+    band: int
     max_output_tokens: int
     rule: Rule
     waited_s: float

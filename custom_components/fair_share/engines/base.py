@@ -72,11 +72,34 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class EngineLoad:
-    """What the server says of itself right now; ``None`` where it does not say."""
+    """What the server says of itself right now; ``None`` where it does not say.
+
+    ``preemptions`` counts, since the server's start, how often it took a running answer
+    off by itself because its memory was used up. ``kv_used_tokens`` is what all running
+    sequences hold together, ``sequences`` what each of them does. ``slots`` and
+    ``context_tokens`` (of one slot) are as in ``Capabilities``.
+    """
 
     running: int | None = None
     deferred: int | None = None
     kv_used_fraction: float | None = None
+    preemptions: int | None = None
+    kv_used_tokens: int | None = None
+    sequences: tuple[int, ...] | None = None
+    slots: int | None = None
+    context_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a request stands in the household, for servers that schedule by it.
+
+    ``band`` is its urgency when it was let in, 0 the most urgent. ``fairness_id`` is
+    the same for all requests of one member, and tells nothing else of the member.
+    """
+
+    band: int
+    fairness_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +108,7 @@ class GenerationRequest:
 
     ``messages`` and ``tools`` have OpenAI's chat shape. ``parameters`` are further
     body fields (``temperature``, ``response_format``, ...) passed on as they are.
+    ``origin`` goes only to servers that schedule by it.
     """
 
     messages: Sequence[Mapping[str, Any]]
@@ -92,6 +116,7 @@ class GenerationRequest:
     model: str | None = None
     tools: Sequence[Mapping[str, Any]] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    origin: Origin | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +233,10 @@ class UnreachableError(EngineError):
     server_fault = True
 
 
+class NoConnectionError(UnreachableError):
+    """No connection could be made: nothing of the request has reached the server."""
+
+
 class NotAnEngineError(EngineError):
     """Something answers there, but it is not an OpenAI-compatible server."""
 
@@ -258,6 +287,17 @@ class PoolExhaustedError(ContextOverflowError):
 
 class ClientFaultError(EngineError):
     """The request itself was refused or makes this server fail."""
+
+    def __init__(
+        self,
+        detail: str = "",
+        *,
+        status: int | None = None,
+        dispensable: frozenset[str] = frozenset(),
+    ) -> None:
+        """Keep which fields, of those that can be done without, the server named."""
+        super().__init__(detail, status=status)
+        self.dispensable = dispensable
 
 
 class ServerFaultError(EngineError):

@@ -12,6 +12,7 @@ _OURS = {
     "messages",
     "model",
     "n",
+    "priority",
     "stream",
     "stream_options",
     "tools",

@@ -24,12 +24,14 @@ from .base import (
 )
 from .body import chat_body
 from .chat_stream import ChatStream
+from .dispensable import without
 from .http import ServerHttp
 from .model_list import list_models
 from .open_answer import OpenAnswer
 from .patience import PatientReader
 from .picture import sees_pictures
 from .resume import Asked, continued, is_plain
+from .scheduling_fields import Scheduling, scheduling_fields, scheduling_headers
 from .stops import stops_of
 from .think import ThinkFilter
 
@@ -48,9 +50,19 @@ class ChatEngine(ABC):
 
     kind: EngineKind
 
-    def __init__(self, http: ServerHttp, model: str | None = None) -> None:
-        """``model`` is used where a request names none; else the probe chooses."""
+    def __init__(
+        self,
+        http: ServerHttp,
+        model: str | None = None,
+        *,
+        scheduling: Scheduling = Scheduling.NONE,
+    ) -> None:
+        """``model`` is used where a request names none; else the probe chooses.
+
+        ``scheduling`` is what the household says that the server schedules by.
+        """
         self._http = http
+        self._scheduling = scheduling
         self._wanted_model = model
         self._model = model
         self._counting = asyncio.Semaphore(_COUNTS_AT_ONCE)
@@ -58,7 +70,8 @@ class ChatEngine(ABC):
         self._vision: bool | None = None
         self._resume: Resume | None = None
         self._opens_think: bool | None = None
-        self._stream_options: Mapping[str, Any] | None = {"include_usage": True}
+        self._stream_options: Mapping[str, Any] = {"include_usage": True}
+        self._refused: frozenset[str] = frozenset()
 
     async def probe(self) -> Capabilities:
         """Ask the server what it is and can do.
@@ -112,7 +125,7 @@ class ChatEngine(ABC):
             )
         chat = ChatStream(answer, max_output_tokens=asked.body["max_tokens"])
         async with (
-            self._open(asked) as response,
+            self._open(asked, request) as response,
             aclosing(self._deltas(response, chat, answer)) as deltas,
         ):
             yield deltas
@@ -179,22 +192,28 @@ class ChatEngine(ABC):
         return Asked(CHAT_PATH, {**body, **continued(body, answer)})
 
     @asynccontextmanager
-    async def _open(self, asked: Asked) -> AsyncGenerator[aiohttp.ClientResponse]:
-        """Open the stream; again without ``stream_options`` if those are refused."""
-        path, body = asked.path, asked.body
+    async def _open(
+        self, asked: Asked, request: GenerationRequest
+    ) -> AsyncGenerator[aiohttp.ClientResponse]:
+        """Open the stream; again without the fields of ours that are refused."""
+        refused = self._refused - request.parameters.keys()
+        fields = {**asked.body, **scheduling_fields(self._scheduling, request.origin)}
+        headers = scheduling_headers(self._scheduling, request.origin)
         async with AsyncExitStack() as stack:
-            try:
-                response = await stack.enter_async_context(
-                    self._http.stream(path, body)
-                )
-            except ClientFaultError as err:
-                if "stream_options" not in body or "stream_options" not in err.detail:
-                    raise
-                self._stream_options = None
-                body = {k: v for k, v in body.items() if k != "stream_options"}
-                response = await stack.enter_async_context(
-                    self._http.stream(path, body)
-                )
+            while True:
+                body = without(fields, refused)
+                try:
+                    response = await stack.enter_async_context(
+                        self._http.stream(asked.path, body, headers)
+                    )
+                except ClientFaultError as err:
+                    named = err.dispensable - request.parameters.keys()
+                    if without(body, named) == body:
+                        raise
+                    refused |= named
+                else:
+                    break
+            self._refused |= refused
             yield response
 
     async def _deltas(

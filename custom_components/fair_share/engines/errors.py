@@ -22,6 +22,7 @@ from .base import (
     PoolExhaustedError,
     ServerFaultError,
 )
+from .dispensable import named_in
 from .phrases import known_phrase
 from .values import whole
 
@@ -139,7 +140,11 @@ def _typed(status: int, body: ErrorBody, detail: str) -> EngineError:
             prompt_tokens=body.prompt_tokens,
             context_tokens=body.context_tokens,
         )
-    return _class_of(status, body)(detail, status=status)
+    kind = _class_of(status, body)
+    if kind is ClientFaultError:
+        named = named_in(f"{body.param} {body.message}")
+        return ClientFaultError(detail, status=status, dispensable=named)
+    return kind(detail, status=status)
 
 
 def _class_of(status: int, body: ErrorBody) -> type[EngineError]:

@@ -19,6 +19,7 @@ from .base import (
     AuthError,
     ClientFaultError,
     InvalidAddressError,
+    NoConnectionError,
     NoStreamingError,
     NotAnEngineError,
     StreamCutError,
@@ -75,16 +76,19 @@ class ServerHttp:
 
     @asynccontextmanager
     async def stream(
-        self, path: str, body: Mapping[str, Any]
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        headers: Mapping[str, str] | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Open a streamed answer.
+        """Open a streamed answer; ``headers`` are sent besides the usual ones.
 
         Leaving by any path closes the socket at once. Raises ``EngineError`` when it
         cannot be opened, ``NoStreamingError`` when the answer comes in one piece.
         """
         with _typed_failures():
             async with asyncio.timeout(self.timeouts.first_token_s):
-                response = await self._send("POST", path, body)
+                response = await self._send("POST", path, body, headers)
         try:
             await self._check_stream(response)
             yield response
@@ -124,10 +128,15 @@ class ServerHttp:
         return Answer(text, response.headers.get("Server", ""))
 
     async def _send(
-        self, method: str, path: str, body: Mapping[str, Any] | None
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        more_headers: Mapping[str, str] | None = None,
     ) -> aiohttp.ClientResponse:
         # Compression would hold a stream back.
         headers = {"Connection": "close", "Accept-Encoding": "identity"}
+        headers |= more_headers or {}
         if self.api_key:
             if not self.api_key.isprintable():
                 # Control characters and halves of characters fit into no header.
@@ -201,7 +210,7 @@ def _typed_failures() -> Iterator[None]:
     except aiohttp.ClientSSLError as err:
         raise UnreachableError(f"no secure connection ({type(err).__name__})") from None
     except aiohttp.ClientConnectorError as err:
-        raise UnreachableError(_reason(err)) from None
+        raise NoConnectionError(_reason(err)) from None
     except aiohttp.InvalidURL:
         raise InvalidAddressError("not an address that can be asked") from None
     except aiohttp.ClientResponseError:

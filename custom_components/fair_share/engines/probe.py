@@ -19,6 +19,7 @@ from .http import ServerHttp, Timeouts
 from .llama_cpp import LlamaCppEngine
 from .model_list import list_models
 from .openai_compatible import OpenAICompatibleEngine
+from .scheduling_fields import Scheduling
 from .vllm import VllmEngine
 
 _ENGINES: Mapping[EngineKind, type[ChatEngine]] = {
@@ -45,15 +46,16 @@ def create_engine(
     kind: EngineKind,
     *,
     model: str | None = None,
+    scheduling: Scheduling = Scheduling.NONE,
     timeouts: Timeouts | None = None,
 ) -> Engine:
     """Return the engine for a server of a known kind; asks the server nothing yet.
 
     ``model`` is used where a request names none; by default the server's first.
-    Raises ``InvalidAddressError``.
+    ``scheduling`` is what the server schedules by. Raises ``InvalidAddressError``.
     """
     http = ServerHttp(session, normalise_address(address), api_key, timeouts)
-    return _ENGINES[kind](http, model)
+    return _ENGINES[kind](http, model, scheduling=scheduling)
 
 
 async def find_server(

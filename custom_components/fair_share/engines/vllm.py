@@ -13,8 +13,10 @@ from typing import Any
 from .base import Capabilities, EngineError, EngineKind, EngineLoad, Resume
 from .chat_engine import ChatEngine
 from .http import ServerHttp
+from .model_list import list_models
 from .prometheus import labels, total
 from .resume import CONTINUES, Messages, try_continuing
+from .scheduling_fields import Scheduling
 from .values import digits, fraction, label, positive, text, whole
 
 _TOKENIZE_FIELDS = (
@@ -32,29 +34,46 @@ class VllmEngine(ChatEngine):
 
     kind = EngineKind.VLLM
 
-    def __init__(self, http: ServerHttp, model: str | None = None) -> None:
+    def __init__(
+        self,
+        http: ServerHttp,
+        model: str | None = None,
+        *,
+        scheduling: Scheduling = Scheduling.NONE,
+    ) -> None:
         """See ``ChatEngine``."""
-        super().__init__(http, model)
+        super().__init__(http, model, scheduling=scheduling)
         # Its chunks are not tokens: only with the usage in each of them can tokens be
         # counted as they come.
         self._stream_options = {"include_usage": True, "continuous_usage_stats": True}
 
     async def load(self) -> EngineLoad:
-        """Return running and waiting sequences and the used part of the KV cache.
+        """Return what runs and waits, and how full the KV cache is and was.
 
-        Raises ``EngineError``.
+        The front of a cluster tells of all of its servers together or of any one of
+        them, which says nothing of the household's part: then it is only asked whether
+        it answers. Raises ``EngineError``.
         """
+        if self._scheduling is Scheduling.CLUSTER:
+            await list_models(self._http)
+            return EngineLoad()
         page = (await self._http.get("/metrics")).text
+        used = fraction(
+            total(page, "vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")
+        )
+        pool, _ = _pool(page)
         return EngineLoad(
             running=whole(total(page, "vllm:num_requests_running")),
             deferred=whole(total(page, "vllm:num_requests_waiting")),
-            kv_used_fraction=fraction(
-                total(page, "vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")
-            ),
+            kv_used_fraction=used,
+            preemptions=whole(total(page, "vllm:num_preemptions_total")),
+            kv_used_tokens=None if used is None or pool is None else round(used * pool),
         )
 
     async def _check_ready(self) -> None:
-        await self._http.get("/health")
+        # The front of a cluster need not have that; its list of models is read next.
+        if self._scheduling is not Scheduling.CLUSTER:
+            await self._http.get("/health")
 
     async def _facts(
         self, models: tuple[str, ...], entries: Sequence[Mapping[str, Any]]
@@ -93,15 +112,13 @@ class VllmEngine(ChatEngine):
 
     async def _cache(self) -> tuple[int | None, int]:
         """Return the tokens of the KV cache and of one block."""
+        if self._scheduling is Scheduling.CLUSTER:
+            return None, 1
         try:
             page = (await self._http.get("/metrics")).text
         except EngineError:
             return None, 1
-        config = labels(page, "vllm:cache_config_info")
-        block = digits(config.get("block_size")) or 1
-        blocks = digits(config.get("num_gpu_blocks"))
-        pool = digits(config.get("kv_cache_size_tokens"))
-        return pool or (blocks * block if blocks else None), block
+        return _pool(page)
 
     async def _version(self) -> str | None:
         try:
@@ -120,3 +137,12 @@ class VllmEngine(ChatEngine):
         prompt = {name: body[name] for name in _TOKENIZE_FIELDS if name in body}
         count = (await self._http.post("/tokenize", prompt)).fields().get("count")
         return positive(count)
+
+
+def _pool(page: str) -> tuple[int | None, int]:
+    """Return the tokens of the KV cache and of one block, as its metrics tell them."""
+    config = labels(page, "vllm:cache_config_info")
+    block = digits(config.get("block_size")) or 1
+    blocks = digits(config.get("num_gpu_blocks"))
+    pool = digits(config.get("kv_cache_size_tokens"))
+    return pool or (blocks * block if blocks else None), block

@@ -21,6 +21,7 @@ from ..engines.base import (
     GenerationRequest,
     InterruptedAnswer,
     LoadingError,
+    Origin,
     PoolExhaustedError,
     UnreachableError,
 )
@@ -48,12 +49,18 @@ class Answering:
         request: Request,
         grant: Grant,
         servers: ServerPool,
+        fairness_id: str,
     ) -> None:
-        """Answer ``generation``, which the queue knows as ``request``."""
+        """Answer ``generation``, which the queue knows as ``request``.
+
+        ``fairness_id`` stands for the member before servers that are told whose a
+        request is.
+        """
         self._generation = generation
         self._preemptible = request.preemptible
         self._grant = grant
         self._servers = servers
+        self._fairness_id = fairness_id
         self._account = RunningAccount(grant, request)
         self._answer = OpenAnswer()
         self._shielded = False
@@ -91,6 +98,7 @@ class Answering:
         generation = replace(
             self._generation,
             max_output_tokens=self._grant.dispatch.max_output_tokens,
+            origin=Origin(self._grant.dispatch.band, self._fairness_id),
         )
         account = self._account
         account.begin_run(server.capabilities)

@@ -18,8 +18,10 @@ from ..const import (
     CONF_CONTEXT_TOKENS,
     CONF_KIND,
     CONF_MEMORY,
+    CONF_SCHEDULING,
     CONF_SLOTS,
     MEMORY_SEPARATE,
+    SCHEDULING_NONE,
     SUBENTRY_SERVER,
 )
 from ..engines.base import (
@@ -34,6 +36,7 @@ from ..engines.base import (
 )
 from ..engines.open_answer import OpenAnswer
 from ..engines.probe import create_engine
+from ..engines.scheduling_fields import Scheduling, fairness_id
 from .drain import READING_LIMIT_S, WRITING_LIMIT_S, drained
 
 if TYPE_CHECKING:
@@ -260,6 +263,10 @@ class ServerPool:
         found = (server.capacity() for server in self._watched.values())
         return [capacity for capacity in found if capacity is not None]
 
+    def fairness_id(self, member_id: str) -> str:
+        """Return what stands for a member before servers that schedule by members."""
+        return fairness_id(self._entry.entry_id, member_id)
+
     def able(self, answer: OpenAnswer) -> frozenset[str]:
         """Return the servers that can go on with an answer, if they are ready."""
         return frozenset(
@@ -320,6 +327,7 @@ class ServerPool:
             subentry.data.get(CONF_API_KEY),
             EngineKind(subentry.data[CONF_KIND]),
             model=subentry.data.get(CONF_MODEL),
+            scheduling=Scheduling(subentry.data.get(CONF_SCHEDULING, SCHEDULING_NONE)),
         )
         server = WatchedServer(subentry, engine, lambda: self._async_state(server))
         self._watched[server_id] = server
