@@ -35,7 +35,8 @@ the second one.
 Switches, at any time: ``server.loading``, ``server.api_key``, ``server.refuse`` (names
 of body fields answered with 400), ``server.hide`` (paths answered with 404),
 ``server.override`` (paths answered with a ``failure``), ``server.streaming``,
-``server.vision``, ``server.tools``, ``server.models``, ``server.prompt_end`` (what the
+``server.vision``, ``server.tools``, ``server.models``, ``server.preemptions`` (what
+vLLM's metrics tell), ``server.prompt_end`` (what the
 chat template puts at the end), ``server.silent`` (accepts and never answers).
 ``await server.stop()`` kills it (connections are reset, then refused);
 ``await server.start()`` brings it back on the same port.
@@ -176,6 +177,7 @@ class FakeServer:
         self.running = 0
         self.peak_running = 0
         self.deferred = 0
+        self.preemptions = 0
         self.port = 0
         self._scripts: deque[Reply] = deque()
         self._active: set[Received] = set()
@@ -193,6 +195,11 @@ class FakeServer:
     def chats(self) -> list[Received]:
         """All chat completions received so far."""
         return [r for r in self.requests if r.path == "/v1/chat/completions"]
+
+    @property
+    def tokens_held(self) -> int:
+        """Tokens that all running chats hold together."""
+        return sum(received.kv_tokens for received in self._active)
 
     def script(self, *replies: Reply) -> None:
         """Answer the next chats with these replies, one each, in this order."""
@@ -352,14 +359,19 @@ class FakeServer:
         )
 
     async def _slots(self, _: web.Request) -> web.Response:
+        held = sorted(received.kv_tokens for received in self._active)
+        idle: list[int | None] = [None] * max(0, self.slots - len(held))
         return web.json_response(
             [
-                {
+                {"id": number, "n_ctx": self.context_tokens, "is_processing": False}
+                if tokens is None
+                else {
                     "id": number,
                     "n_ctx": self.context_tokens,
-                    "is_processing": number < self.running,
+                    "is_processing": True,
+                    "n_prompt_tokens": tokens,
                 }
-                for number in range(self.slots)
+                for number, tokens in enumerate([*held, *idle])
             ]
         )
 
@@ -371,12 +383,13 @@ class FakeServer:
 
     async def _vllm_metrics(self, _: web.Request) -> web.Response:
         pool = self.kv_tokens or self.context_tokens * self.slots
-        used = sum(r.kv_tokens for r in self._active)
+        used = self.tokens_held
         label = 'engine="0",model_name="fake-model"'
         return web.Response(
             text=f"vllm:num_requests_running{{{label}}} {self.running}.0\n"
             f"vllm:num_requests_waiting{{{label}}} {self.deferred}.0\n"
             f"vllm:kv_cache_usage_perc{{{label}}} {used / pool}\n"
+            f"vllm:num_preemptions_total{{{label}}} {self.preemptions}.0\n"
             f'vllm:cache_config_info{{block_size="16",num_gpu_blocks="{pool // 16}",'
             f'kv_cache_size_tokens="{pool}",engine="0"}} 1.0\n'
         )

@@ -1,6 +1,7 @@
 """What each kind of server tells of itself: load, counts, capabilities."""
 
 import asyncio
+from dataclasses import replace
 import json
 
 import aiohttp
@@ -17,7 +18,9 @@ from custom_components.fair_share.engines.base import (
     UnreachableError,
 )
 from custom_components.fair_share.engines.prometheus import labels, total
+from tests.common import until
 from tests.engines.helpers import TOOL, ask, deltas_of, engine_for, text_of
+from tests.fake_replies import Failure
 from tests.fake_server import FakeServer, answer, failure
 
 # ---- llama.cpp ---------------------------------------------------------------------
@@ -96,11 +99,16 @@ async def test_a_probe_does_not_queue_inside_a_busy_server(
     assert [text_of(task.result()) for task in answers] == ["one", "one"]
 
 
+# Two answers to a prompt of three words, a word each.
+SLOTS = EngineLoad(2, kv_used_tokens=8, sequences=(4, 4), slots=2, context_tokens=4096)
+
+
 @pytest.mark.parametrize(
     ("hidden", "expected"),
     [
-        pytest.param(set(), EngineLoad(2, 1), id="metrics"),
-        pytest.param({"/metrics"}, EngineLoad(2), id="slots only"),
+        pytest.param(set(), replace(SLOTS, deferred=1), id="both"),
+        pytest.param({"/slots"}, EngineLoad(2, 1), id="metrics only"),
+        pytest.param({"/metrics"}, SLOTS, id="slots only"),
         pytest.param({"/metrics", "/slots"}, EngineLoad(), id="neither"),
     ],
 )
@@ -114,9 +122,18 @@ async def test_llama_cpp_tells_its_load(
         for number in (1, 2, 3):
             group.create_task(deltas_of(llama))
             await llama_server.wait_chats(number)
-        await llama_server.chats[1].wait_started()
+        await until(lambda: llama_server.tokens_held == 8)
         assert await llama.load() == expected
         gate.set()
+
+
+async def test_an_older_llama_cpp_does_not_tell_what_its_slots_hold(
+    llama: Engine, llama_server: FakeServer
+) -> None:
+    slots = [{"is_processing": True}, {"is_processing": True, "n_prompt_tokens": 5}]
+    llama_server.override["/slots"] = Failure(200, json.dumps(slots))
+    llama_server.hide = {"/metrics"}
+    assert await llama.load() == EngineLoad(2, slots=2)
 
 
 @pytest.mark.parametrize("hidden", [set(), {"/metrics"}, {"/metrics", "/slots"}])
@@ -212,6 +229,7 @@ async def test_vllm_tells_its_load(session: aiohttp.ClientSession) -> None:
     async with FakeServer("vllm", slots=1, kv_tokens=100) as server:
         engine = engine_for(session, server)
         server.default = answer("one", gate)
+        server.preemptions = 3
         async with asyncio.TaskGroup() as group:
             for number in (1, 2):
                 group.create_task(deltas_of(engine, ask("w " * 24)))
@@ -221,6 +239,8 @@ async def test_vllm_tells_its_load(session: aiohttp.ClientSession) -> None:
             gate.set()
     assert (load.running, load.deferred) == (1, 1)
     assert load.kv_used_fraction == pytest.approx(0.25, abs=0.02)
+    assert load.kv_used_tokens == pytest.approx(25, abs=2)
+    assert load.preemptions == 3
 
 
 async def test_vllm_counts_a_prompt_with_its_tools(vllm: Engine) -> None:

@@ -9,7 +9,9 @@ dies. So several slots are taken to share a pool of the size of one slot's conte
 which is what is certain; a household that knows better declares it.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from .base import (
@@ -22,6 +24,7 @@ from .base import (
     ResumeWay,
 )
 from .chat_engine import CHAT_PATH, ChatEngine
+from .http import Answer
 from .open_answer import OpenAnswer
 from .prometheus import total
 from .resume import (
@@ -52,27 +55,32 @@ class LlamaCppEngine(ChatEngine):
     _counts_in_one_call = True
 
     async def load(self) -> EngineLoad:
-        """Return busy slots and requests that wait inside the server.
+        """Return busy slots, what they hold, and what waits inside the server.
 
         ``deferred`` only where the server was started with ``--metrics``, ``running``
-        also with ``--slots``. Raises ``EngineError``, ``LoadingError`` among them.
+        also with ``--slots``, the rest only with that. Raises ``EngineError``,
+        ``LoadingError`` among them.
         """
-        try:
-            page = (await self._http.get("/metrics")).text
-        except ClientFaultError:
-            return await self._load_from_slots()
-        running = total(page, "llamacpp:requests_processing")
-        deferred = total(page, "llamacpp:requests_deferred")
-        return EngineLoad(whole(running), whole(deferred))
-
-    async def _load_from_slots(self) -> EngineLoad:
-        try:
-            slots = (await self._http.get("/slots")).json()
-        except ClientFaultError:
+        # Both answer only between two batches: one must not wait for the other.
+        metrics, slots = await asyncio.gather(
+            self._page("/metrics"), self._page("/slots")
+        )
+        load = EngineLoad() if slots is None else _load_from_slots(slots.json())
+        if metrics is not None:
+            running = whole(total(metrics.text, "llamacpp:requests_processing"))
+            deferred = whole(total(metrics.text, "llamacpp:requests_deferred"))
+            known = load.running if running is None else running
+            return replace(load, running=known, deferred=deferred)
+        if slots is None:
             await self._check_ready()
-            return EngineLoad()
-        states = slots if isinstance(slots, list) else []
-        return EngineLoad(sum(bool(_mapping(s).get("is_processing")) for s in states))
+        return load
+
+    async def _page(self, path: str) -> Answer | None:
+        """Return what is there, ``None`` where the server was started without."""
+        try:
+            return await self._http.get(path)
+        except ClientFaultError:
+            return None
 
     async def _check_ready(self) -> None:
         # Older builds list their models while they still load them.
@@ -188,6 +196,23 @@ class LlamaCppEngine(ChatEngine):
 
 _SHORT = {"role": "user", "content": "Hi"}
 _NO_SUCH_PATH = {404, 405, 501}
+
+
+def _load_from_slots(listed: object) -> EngineLoad:
+    slots = [_mapping(slot) for slot in listed] if isinstance(listed, list) else []
+    busy = [slot for slot in slots if slot.get("is_processing")]
+    # It grows while the prompt is read and the answer written; older builds do not
+    # tell it.
+    held = [whole(slot.get("n_prompt_tokens")) for slot in busy]
+    known = tuple(tokens for tokens in held if tokens is not None)
+    tells = len(known) == len(busy)
+    return EngineLoad(
+        running=len(busy),
+        kv_used_tokens=sum(known) if tells else None,
+        sequences=known if tells else None,
+        slots=len(slots) or None,
+        context_tokens=positive(slots[0].get("n_ctx")) if slots else None,
+    )
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -78,4 +78,4 @@ async def async_wait_until_loaded(
 def error_key(error: EngineError) -> str:
     """Return the translation key that explains this error."""
     _LOGGER.debug("Probing the server failed: %s", error)
-    return ERROR_KEYS.get(type(error), ERROR_KEYS[EngineError])
+    return next(ERROR_KEYS[kind] for kind in type(error).__mro__ if kind in ERROR_KEYS)
