@@ -37,21 +37,31 @@ class Accounts:
 
     def open(self, entry: Entry) -> None:
         """Prepay the prompt and the predicted output of a request that starts."""
-        if not entry.reads_again:
+        if not entry.reads_again and not entry.keeps_read:
             self._read_in_vain(entry)
         self._book(entry)
 
-    def prompt(self, entry: Entry, *, uncached: int, cached: int) -> None:
-        """Count a prompt, or as much of it as is processed by now."""
+    def prompt(
+        self, entry: Entry, *, uncached: int, cached: int, again: int = 0
+    ) -> None:
+        """Count a prompt, or as much of it as is processed by now.
+
+        ``again`` is what had to be read once more since the latest start, of what is
+        counted already.
+        """
         if entry.reads_again:
-            self._recompute(entry, TokenCount(uncached, cached))
+            self._recompute(entry, TokenCount(uncached + again, cached))
         else:
             self._count(entry, TokenCount(uncached, cached, entry.counted.output))
+            self._recompute(entry, TokenCount(again))
 
     def output(self, entry: Entry, tokens: int) -> Verdict:
         """Count and charge further output; say whether a quota ends the answer."""
         if not entry.counted.prompt:
             self._count(entry, entry.prompt)
+        elif entry.keeps_read and not entry.counted.output:
+            # Whatever was not read in slices was read in one go after them.
+            self._count(entry, entry.kept_prompt())
         counted = entry.counted
         output = counted.output + tokens
         self._count(entry, TokenCount(counted.uncached, counted.cached, output))
@@ -60,6 +70,10 @@ class Accounts:
         if output - entry.checked_output < QUOTA_CHUNK_TOKENS:
             return Verdict.CONTINUE
         entry.checked_output = output
+        return self.verdict(entry)
+
+    def verdict(self, entry: Entry) -> Verdict:
+        """Say whether a quota ends what runs."""
         stopped = any(
             node.window.exhausted and node.window.at_end is QuotaEnd.STOP
             for node in entry.path

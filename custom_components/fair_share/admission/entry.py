@@ -17,6 +17,7 @@ from .model import (
     Rule,
     TokenCount,
 )
+from .reading import Reading
 from .status import RequestStatus, Start
 
 if TYPE_CHECKING:
@@ -38,7 +39,9 @@ class Entry:
     ``recomputed`` are the prompt tokens that were read once more after an
     interruption, which are not charged to it; ``reread`` those of all runs before the
     latest. ``reads_again`` tells that an earlier run got beyond the prompt, which is
-    paid. ``hosts`` are the servers in reach that could run it while it waits.
+    paid. ``keeps_read`` tells that its prompt is read in slices: what an earlier run
+    has read of it is paid. ``reading`` is how the present run comes along with it.
+    ``hosts`` are the servers in reach that could run it while it waits.
     ``band`` and ``overdue_s`` hold until ``judged_until_s``, when it ages, or one of
     its class starts. ``shielded`` marks an
     answer that can't be interrupted as things are. With ``makes_room_for`` it is being
@@ -64,6 +67,7 @@ class Entry:
         "hosts",
         "in_flight_cost",
         "judged_until_s",
+        "keeps_read",
         "last_output_s",
         "leaf",
         "longest_pause_s",
@@ -78,6 +82,7 @@ class Entry:
         "paused_s",
         "preempting",
         "preemptions",
+        "preemptions_in_slices",
         "prepaid_output",
         "prompt",
         "ran_on",
@@ -126,6 +131,8 @@ class Entry:
         self.recomputed = TokenCount()
         self.prompt = self.estimated_prompt()
         self.reads_again = False
+        self.keeps_read = False
+        self.reading = Reading()
         self.prepaid_output = 0
         self.output_bound = 0
         self.checked_output = 0
@@ -137,6 +144,7 @@ class Entry:
         self.moves_to: str | None = None
         self.ran_on: str | None = None
         self.preemptions = 0
+        self.preemptions_in_slices = 0
         self.losses = 0
         self.caused = 0
         self.reread = TokenCount()
@@ -149,10 +157,21 @@ class Entry:
         """Whether it was interrupted before and goes on, or will."""
         return self.preemptions + self.losses > 0
 
+    @property
+    def between_slices(self) -> bool:
+        """Whether it reads its prompt, and can be left when its slice ends."""
+        return self.reading.in_slices and not self.run_output
+
     def estimated_prompt(self) -> TokenCount:
         """Return its prompt, as much of it cached as was expected on arrival."""
         cached = self.request.cached_tokens
         return TokenCount(self.request.prompt_tokens - cached, cached)
+
+    def kept_prompt(self) -> TokenCount:
+        """Return its prompt, with as much of it cached as was found in slices."""
+        read = self.counted
+        whole = max(self.request.prompt_tokens, read.prompt)
+        return TokenCount(whole - read.cached, read.cached)
 
     def start(
         self,
@@ -174,6 +193,7 @@ class Entry:
         self.started_s = now
         self.urgent = urgent
         self.run_output = 0
+        self.reading = Reading(from_s=now, ended_s=now)
         self.reads_again = self.counted.output > 0
         self.output_bound = server.output_bound(self.request)
         self.prepaid_output = 0
@@ -229,13 +249,17 @@ class Entry:
             self.losses += 1
         else:
             self.preemptions += 1
+            self.preemptions_in_slices += self.between_slices
             if self.makes_room_for is not None:
                 self.makes_room_for.caused += 1
         self.dispatch = None
         self.server = None
         if not self.counted.output:
-            # Its prompt has been of no use yet, and is still to be paid.
-            self.prompt = self.estimated_prompt()
+            # Its prompt has been of no use yet, and is still to be paid; but what was
+            # read in slices is there to go on with.
+            self.prompt = (
+                self.kept_prompt() if self.keeps_read else self.estimated_prompt()
+            )
         self.preempting = self.shielded = False
         self.makes_room_for = self.moves_to = None
         if self.paused_at_s is None:
@@ -330,6 +354,11 @@ class Entry:
     def expected_cost(self, costs: CostWeights) -> float:
         """Return what it is likely to be charged from here on."""
         prompt = TokenCount() if self.counted.output else self.prompt
+        if self.keeps_read and not self.counted.output:
+            read = self.counted
+            prompt = TokenCount(
+                prompt.uncached - read.uncached, prompt.cached - read.cached
+            )
         return costs.charge(prompt.uncached, prompt.cached, self.expected_left())
 
     def worst_cost(self) -> float:

@@ -8,6 +8,7 @@ weighted tokens, see ``CostWeights``.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import inf
 
 ROOT_ID = "household"
 """Id of the root of the share tree."""
@@ -34,6 +35,8 @@ class WorkloadProfile:
     be reached at all it is kept for at most ``patience_s``. An interrupted answer is
     overdue after ``max_pause_s``. Its listener takes in ``consumed_tokens_per_s``:
     about 4 when spoken, 6 when read, as fast as it comes when nobody waits for it.
+    For at most ``stall_s`` at a time may others' long prompts keep its start, or the
+    next word of its answers, waiting.
     """
 
     band: int
@@ -45,6 +48,7 @@ class WorkloadProfile:
     max_pause_s: float
     consumed_tokens_per_s: float
     preemptible: bool = True
+    stall_s: float = inf
 
 
 PATIENT_BAND = 2
@@ -54,13 +58,17 @@ BACKGROUND_BAND = 3
 """The most patient band; also where a used-up quota may demote a request to."""
 
 _SPEECH, _READING, _NOBODY = 4.0, 6.0, 0.0
-_SPOKEN = WorkloadProfile(0, 1.5, 10.0, 15.0, 60.0, 15.0, 2.0, _SPEECH)
+_SPOKEN = WorkloadProfile(0, 1.5, 10.0, 15.0, 60.0, 15.0, 2.0, _SPEECH, stall_s=0.25)
 
 DEFAULT_PROFILES: dict[Workload, WorkloadProfile] = {
     Workload.VOICE: _SPOKEN,
     Workload.ACCESSIBILITY: _SPOKEN,
-    Workload.CHAT: WorkloadProfile(1, 5.0, 30.0, 60.0, 120.0, 60.0, 5.0, _READING),
-    Workload.TASK: WorkloadProfile(2, 30.0, 60.0, 300.0, 600.0, 300.0, 30.0, _NOBODY),
+    Workload.CHAT: WorkloadProfile(
+        1, 5.0, 30.0, 60.0, 120.0, 60.0, 5.0, _READING, stall_s=0.5
+    ),
+    Workload.TASK: WorkloadProfile(
+        2, 30.0, 60.0, 300.0, 600.0, 300.0, 30.0, _NOBODY, stall_s=2.0
+    ),
     Workload.BACKGROUND: WorkloadProfile(
         3, 300.0, 300.0, 1800.0, 3600.0, 1800.0, 300.0, _NOBODY
     ),

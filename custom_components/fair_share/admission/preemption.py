@@ -26,6 +26,8 @@ def choose_victim(
     listener has the most left to take in, then the cheapest to read again, then the
     newest. Where also readers may be interrupted, for a more urgent head, one of them
     comes before writers that are as patient: its prompt is what holds up the others.
+    Who reads in slices comes first and may always be interrupted: it can be left when
+    its slice ends, and loses nothing by it.
     """
     band = head.effective_band(now)
     best: Entry | None = None
@@ -34,20 +36,22 @@ def choose_victim(
         its_band = victim.effective_band(now)
         if its_band < band or not may_stop(victim, rules, now):
             continue
-        reads = not victim.run_output
+        reads, sliced = not victim.run_output, victim.between_slices
         ours, theirs = parting(victim.path, head.leaf.path)
         lead = ours.counter - theirs.counter
         if its_band > band:
             # What has been sent only now can't be called back before it is there.
-            allowed = not reads or (rules.while_reading and victim.started_s < now)
+            allowed = not reads or (
+                victim.started_s < now and (rules.while_reading or sliced)
+            )
         else:
             allowed = (
                 among_equals
-                and not reads
+                and (sliced or not reads)
                 and lead > rules.threshold
                 and victim.preemptions < rules.most_among_equals
             )
-        rank = (its_band, reads, lead, *_gentleness(victim, now))
+        rank = (its_band, reads, sliced, lead, *_gentleness(victim, now))
         if allowed and rank > best_rank:
             best, best_rank = victim, rank
     return best
@@ -62,10 +66,15 @@ def may_stop(victim: Entry, rules: PreemptionRules, now: float) -> bool:
         and not victim.preempting
         and not victim.shielded
         and (not victim.run_output or victim.run_output >= rules.min_run_tokens)
-        and victim.expected_left() > rules.nearly_done_tokens
-        and victim.preemptions < rules.most_per_request
+        and (victim.between_slices or _may_stop_writing(victim, rules))
         and not (paused_too_long and victim.playback_slack_s(now) <= 0)
     )
+
+
+def _may_stop_writing(victim: Entry, rules: PreemptionRules) -> bool:
+    stopped = victim.preemptions - victim.preemptions_in_slices
+    nearly_done = victim.expected_left() <= rules.nearly_done_tokens
+    return not nearly_done and stopped < rules.most_per_request
 
 
 def _gentleness(victim: Entry, now: float) -> tuple[float, float, float]:

@@ -26,8 +26,10 @@ from .model import (
     Settings,
     TokenCount,
     Verdict,
+    Workload,
 )
 from .scheduler import Scheduler
+from .slicing import Slice
 from .state import LedgerState
 from .status import NodeStatus, QueueStatus
 
@@ -66,13 +68,41 @@ class Grant:
         self.dispatch = dispatch
         self.finished = False
 
-    def prompt_progress(self, *, uncached: int, cached: int) -> Verdict:
-        """Report how much of the prompt is processed by now, in tokens."""
+    def prompt_progress(self, *, uncached: int, cached: int, again: int = 0) -> Verdict:
+        """Report how much of the prompt is processed by now, in tokens.
+
+        ``again`` is what had to be read once more since the latest start.
+        """
         self._queue.scheduler.prompt_progress(
-            self.dispatch.request_id, uncached=uncached, cached=cached
+            self.dispatch.request_id, uncached=uncached, cached=cached, again=again
         )
         self._queue.on_change(self._path)
         return Verdict.STOP_CLOSED if self._queue.closed else Verdict.CONTINUE
+
+    def next_slice(self, *, done: int, total: int) -> Slice:
+        """Return how much to read next of a prompt, or how long to rest."""
+        now = self._queue.clock.monotonic()
+        self._queue.look(now)
+        return self._queue.scheduler.next_slice(
+            self.dispatch.request_id, done=done, total=total, now=now
+        )
+
+    def note_slice(self, tokens: int, seconds: float, *, lost: bool) -> Verdict:
+        """Report a slice that was read; the answer says whether to go on.
+
+        The server computed so many ``tokens``. ``lost``: it did not find what had been
+        read before.
+        """
+        now = self._queue.clock.monotonic()
+        verdict = self._queue.scheduler.note_slice(
+            self.dispatch.request_id, tokens, seconds, lost=lost, now=now
+        )
+        self._queue.look(now)
+        return Verdict.STOP_CLOSED if self._queue.closed else verdict
+
+    def read_in_one_go(self) -> None:
+        """Note that this prompt can't be read in slices."""
+        self._queue.scheduler.read_in_one_go(self.dispatch.request_id)
 
     def output(self, tokens: int) -> Verdict:
         """Report further output tokens; the answer says whether to go on."""
@@ -291,6 +321,13 @@ class AdmissionQueue:
         """Forget a server; what runs there ends in its own way."""
         self.scheduler.remove_server(server_id, self.clock.monotonic())
         self.decide()
+
+    def expect(self, workload: Workload, seconds: float) -> None:
+        """Be prepared for a request of this kind within so many seconds.
+
+        Until then nothing is begun that could not be left soon.
+        """
+        self.scheduler.expect(workload, seconds, self.clock.monotonic())
 
     def hold_slot(self, server_id: str) -> None:
         """Start nothing on a slot that is still busy with a request that left."""

@@ -31,6 +31,7 @@ from .model import (
     Settings,
     TokenCount,
     Verdict,
+    Workload,
 )
 from .placement import Placement
 from .policies import POLICIES
@@ -39,6 +40,7 @@ from .refusal import Refuser, queue_full, quota_used_up, too_long, waits_for_ref
 from .reserve import BackgroundReserve
 from .selection import Selector
 from .servers import Server
+from .slicing import Slice, Slicing
 from .speed import Speeds
 from .starts import Starter
 from .state import LedgerState
@@ -83,6 +85,7 @@ class Scheduler:
             placement=self._placement,
         )
         self._refuser = Refuser(self._board)
+        self._slicing = Slicing(self._board)
         self._reset_nodes: list[str] = []
         self._durations: deque[float] = deque(maxlen=20)
         self._sequence = 0
@@ -150,6 +153,7 @@ class Scheduler:
     def remove_server(self, server_id: str, now: float) -> None:
         """Forget a server; what runs there ends in its own way."""
         self._board.servers.pop(server_id, None)
+        self._slicing.forget_server(server_id)
         self._board.note_servers(now)
         self._refuser.refuse_hopeless()
 
@@ -193,6 +197,7 @@ class Scheduler:
             raise ValueError(msg)
         leaf = self._tree.leaf(request.class_id)
         self._pass_time(wall)
+        self._slicing.note_arrival(leaf.workload, now)
         self._sequence += 1
         entry = Entry(request, leaf, now, self._sequence)
         refusal = (
@@ -223,17 +228,60 @@ class Scheduler:
         )
         return Decisions(dispatches, preemptions, rejections, reset_nodes)
 
-    def prompt_progress(self, request_id: str, *, uncached: int, cached: int) -> None:
-        """Report how much of the prompt is processed by now, in tokens."""
+    def expect(self, workload: Workload, seconds: float, now: float) -> None:
+        """Be prepared for a request of this kind within so many seconds."""
+        self._slicing.expect(workload, now + seconds)
+
+    def prompt_progress(
+        self, request_id: str, *, uncached: int, cached: int, again: int = 0
+    ) -> None:
+        """Report how much of the prompt is processed by now, in tokens.
+
+        ``again`` of them were counted before and had to be read once more.
+        """
         self._accounts.prompt(
-            self._board.running[request_id], uncached=uncached, cached=cached
+            self._board.running[request_id],
+            uncached=uncached,
+            cached=cached,
+            again=again,
         )
+
+    def next_slice(
+        self, request_id: str, *, done: int, total: int, now: float
+    ) -> Slice:
+        """Return how a running request goes on that has read ``done`` of ``total``."""
+        return self._slicing.next_slice(
+            self._board.running[request_id],
+            self._settings.profiles,
+            done=done,
+            total=total,
+            now=now,
+        )
+
+    def note_slice(
+        self, request_id: str, tokens: int, seconds: float, *, lost: bool, now: float
+    ) -> Verdict:
+        """Report a slice that was read; the answer says whether to go on.
+
+        The server computed so many ``tokens``. ``lost``: it did not find what had been
+        read before.
+        """
+        entry = self._board.running[request_id]
+        self._slicing.note_slice(
+            entry, tokens=tokens, seconds=seconds, lost=lost, now=now
+        )
+        return self._accounts.verdict(entry)
+
+    def read_in_one_go(self, request_id: str) -> None:
+        """Note that the prompt of a running request can't be read in slices."""
+        self._board.running[request_id].reading.in_one_go = True
 
     def output(self, request_id: str, tokens: int, now: float) -> Verdict:
         """Report further output tokens; the answer says whether to go on."""
         entry = self._board.running[request_id]
         if not entry.run_output and not entry.resumed:
-            self._speeds.note_prefill(entry.prompt.uncached, now - entry.started_s)
+            spent_s = entry.reading.spent_s(now)
+            self._speeds.note_prefill(entry.prompt.uncached, spent_s)
         entry.note_output(tokens, now)
         verdict = self._accounts.output(entry, tokens)
         entry.at().note_written(entry, tokens, now)
