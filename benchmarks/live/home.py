@@ -15,6 +15,7 @@ from typing import Any
 
 # Before Home Assistant's loader looks for it: the plugin ships a folder of that name.
 import custom_components  # noqa: F401  # isort: skip
+from aiohttp import ThreadedResolver
 from homeassistant import loader
 from homeassistant.config_entries import (
     SOURCE_USER,
@@ -23,8 +24,10 @@ from homeassistant.config_entries import (
 )
 from homeassistant.core import Context, HomeAssistant
 from homeassistant.helpers import frame
+from homeassistant.helpers.aiohttp_client import DATA_RESOLVER
 from homeassistant.helpers.translation import async_load_integrations
 from homeassistant.setup import async_setup_component
+from homeassistant.util.hass_dict import HassKey
 from pytest_homeassistant_custom_component.common import (  # type: ignore[import-untyped]
     async_test_home_assistant,
 )
@@ -51,6 +54,7 @@ from custom_components.fair_share.household.runtime import Household
 
 MEMBERS = ("parent", "child")
 _SATELLITE = "satellite"
+_RESOLVER: HassKey[ThreadedResolver] = HassKey(str(DATA_RESOLVER))
 _READY_LIMIT_S = 120.0
 _LOOK_S = 0.02
 
@@ -125,6 +129,13 @@ async def running_home(
             yield Home(household)
 
 
+class _Resolver(ThreadedResolver):
+    """Looks names up without asking the house's network, as Home Assistant would."""
+
+    async def real_close(self) -> None:
+        """Nothing is open."""
+
+
 @asynccontextmanager
 async def _home_assistant(folder: str) -> AsyncIterator[HomeAssistant]:
     # Otherwise it warns of this very integration, as of every custom one.
@@ -132,6 +143,7 @@ async def _home_assistant(folder: str) -> AsyncIterator[HomeAssistant]:
     async with async_test_home_assistant(config_dir=folder) as hass:
         # What it was started with says that there are no custom integrations.
         hass.data.pop(loader.DATA_CUSTOM_COMPONENTS)
+        hass.data[_RESOLVER] = _Resolver()
         frame.async_setup(hass)
         await async_load_integrations(hass, {"homeassistant"})
         await async_setup_component(hass, "homeassistant", {})

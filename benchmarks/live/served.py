@@ -99,6 +99,11 @@ class Served:
         cached = min(self._cached, round(read))
         return TokenCount(round(read) - cached, cached, round(written))
 
+    def whole_with(self, output_tokens: int) -> bool:
+        """Whether it came to its end, with just so many tokens of answer."""
+        counted = self.usage.output_tokens if self.usage else 0
+        return self.whole and bool(self.text) and counted == output_tokens
+
     def heard_of_after(self, moment_s: float) -> bool:
         """Whether nothing that was done by then can be untold any more."""
         points = self._points

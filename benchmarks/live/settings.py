@@ -57,9 +57,11 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_run_options(parser: argparse.ArgumentParser, *, runs: int = 3) -> None:
+def add_run_options(
+    parser: argparse.ArgumentParser, *, what: str = "medians of so many runs"
+) -> None:
     """Add how often, and how the result is printed."""
-    parser.add_argument("--runs", type=int, default=runs, help="medians of so many")
+    parser.add_argument("--runs", type=int, default=3, help=f"{what}, by default 3")
     parser.add_argument(
         "--quick", action="store_true", help="one short run, to see that it works"
     )
