@@ -15,6 +15,7 @@ from homeassistant.const import MATCH_ALL
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 
+from .admission.model import Workload
 from .agents.memory import ConversationMemory
 from .agents.one_at_a_time import OneAtATime
 from .agents.opening import async_opening
@@ -28,6 +29,9 @@ from .household.openings import Opening
 from .household.runtime import FairShareConfigEntry
 
 PARALLEL_UPDATES = 0
+
+_LISTENING_S = 30.0
+"""For so long after a satellite began to listen its question is expected."""
 
 
 async def async_setup_entry(
@@ -113,6 +117,7 @@ class AgentEntity(ConversationEntity):
     async def async_prepare(self, language: str | None = None) -> None:
         """Get ready for a spoken question: a satellite has begun to listen."""
         await super().async_prepare(language)
+        self._household.queue.expect(Workload.VOICE, _LISTENING_S)
         if opening := await self._async_opening(language):
             self._household.warm_up.async_prepare(opening)
 
