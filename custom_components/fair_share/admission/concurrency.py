@@ -15,7 +15,13 @@ _STALE_S = _EVIDENCE_S / 8
 """With less than this left of what was seen, a number is tried again."""
 
 _LEAST_MORE = 0.1
-"""One more request in flight pays if it brings so much more work done."""
+"""One more request in flight pays if it brings so much more work done ..."""
+
+_LEAST_PART = 0.5
+"""... or, where many are in flight already, this part of its share."""
+
+_NEARLY_ALL = 0.9
+"""Of several more all pay if they bring this part of what they could at most."""
 
 _LOOK_EVERY_S = 1.0
 
@@ -208,10 +214,10 @@ class Pace:
     def paying(self, slots: int) -> int:
         """Return how many in flight pay, of at most ``slots``.
 
-        As few as are not known yet, to get to know them: first one, then, for as long
-        as each brings a tenth more, two, four, eight. Where twice as many are too
-        many, it is somewhere in between. What was found not to pay is tried again
-        after some time, since nothing else would show that it does by now.
+        As few as are not known yet, to get to know them: first one, then two, four,
+        eight, for as long as that brings nearly twice as much. Then what is in between,
+        to find where one more does not pay. That one is tried again after some time,
+        since nothing else would show that it does by now.
         """
         paying = 1
         while paying < slots and self._is_known(paying):
@@ -219,13 +225,13 @@ class Pace:
             higher = min(filter(self._is_known, known), default=None)
             if higher is None:
                 return min(2 * paying, slots)
-            more = 1 + _LEAST_MORE * (higher - paying)
-            if self.gain(higher) >= more * self.gain(paying):
-                paying = higher
-            elif not self._levels[higher].fresh:
-                return higher
-            else:
-                return paying + (higher - paying) // 2
+            more = self.gain(higher) / self.gain(paying)
+            if higher - paying > 1:
+                if more < _NEARLY_ALL * higher / paying:
+                    return (paying + higher) // 2
+            elif more < 1 + min(_LEAST_MORE, _LEAST_PART / paying):
+                return paying if self._levels[higher].fresh else higher
+            paying = higher
         return paying
 
     def knows_writing(self) -> bool:
