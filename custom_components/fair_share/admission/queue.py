@@ -74,7 +74,11 @@ class Grant:
         ``again`` is what had to be read once more since the latest start.
         """
         self._queue.scheduler.prompt_progress(
-            self.dispatch.request_id, uncached=uncached, cached=cached, again=again
+            self.dispatch.request_id,
+            uncached=uncached,
+            cached=cached,
+            again=again,
+            now=self._queue.clock.monotonic(),
         )
         self._queue.on_change(self._path)
         return Verdict.STOP_CLOSED if self._queue.closed else Verdict.CONTINUE

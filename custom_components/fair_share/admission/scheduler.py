@@ -233,18 +233,22 @@ class Scheduler:
         self._slicing.expect(workload, now + seconds)
 
     def prompt_progress(
-        self, request_id: str, *, uncached: int, cached: int, again: int = 0
+        self,
+        request_id: str,
+        *,
+        uncached: int,
+        cached: int,
+        again: int = 0,
+        now: float | None = None,
     ) -> None:
         """Report how much of the prompt is processed by now, in tokens.
 
         ``again`` of them were counted before and had to be read once more.
         """
-        self._accounts.prompt(
-            self._board.running[request_id],
-            uncached=uncached,
-            cached=cached,
-            again=again,
-        )
+        entry = self._board.running[request_id]
+        self._accounts.prompt(entry, uncached=uncached, cached=cached, again=again)
+        if now is not None:
+            entry.at().note_read(entry, now)
 
     def next_slice(
         self, request_id: str, *, done: int, total: int, now: float
