@@ -197,7 +197,7 @@ async def test_the_accounts_of_a_removed_household_are_deleted(
     assert not file.exists()
 
 
-def envelope(data: object, version: int = 1, minor_version: int = 2) -> str:
+def envelope(data: object, version: int = 1, minor_version: int = 3) -> str:
     return json.dumps(
         {
             "version": version,
@@ -287,7 +287,7 @@ async def test_a_later_minor_version_is_read_and_written_back_as_ours(
 
     assert await stored(hass) == STATE
 
-    assert json.loads(file.read_text())["minor_version"] == 2
+    assert json.loads(file.read_text())["minor_version"] == 3
     assert await stored(hass) == STATE
 
 
@@ -317,7 +317,7 @@ async def test_accounts_of_the_first_version_are_taken_over_whole(
 
     assert await stored(hass) == LedgerState((expected,))
 
-    assert json.loads(file.read_text())["minor_version"] == 2
+    assert json.loads(file.read_text())["minor_version"] == 3
     assert await stored(hass) == LedgerState((expected,))
 
 
@@ -370,3 +370,25 @@ async def test_a_household_whose_accounts_cannot_be_read_says_so_and_tries_again
     await elapse(60)
     await hass.async_block_till_done(wait_background_tasks=True)
     assert entry.state is ConfigEntryState.LOADED
+
+
+async def test_accounts_of_the_second_version_were_never_reset(
+    hass: HomeAssistant, file: Path, ledger: Ledger
+) -> None:
+    data = await written(hass, ledger, file)
+    for node in data["nodes"]:
+        del node["counted_from"]
+    file.write_text(envelope(data, minor_version=2))
+
+    assert await stored(hass) == STATE
+    assert json.loads(file.read_text())["minor_version"] == 3
+
+
+async def test_a_reset_within_its_window_is_read_again(
+    hass: HomeAssistant, file: Path, ledger: Ledger, books: dict[str, LedgerState]
+) -> None:
+    reset = replace(ANNA, counted_from=datetime(2026, 11, 30, 9, 15, tzinfo=UTC))
+    books["now"] = LedgerState((reset,))
+    ledger.mark_dirty()
+    await ledger.async_stop()
+    assert await stored(hass) == LedgerState((reset,))

@@ -61,8 +61,13 @@ class Board:
         )
 
     def background_waits(self) -> bool:
-        """Whether background work waits."""
-        return self._background_waiting > 0
+        """Whether background work waits that is not paused."""
+        if not self._background_waiting or not self.tree.pauses_any:
+            return self._background_waiting > 0
+        return any(
+            leaf.workload is Workload.BACKGROUND and not self.tree.is_paused(leaf)
+            for leaf in self.backlogged.values()
+        )
 
     def note_reach(self, entry: Entry, now: float) -> None:
         """Note whether any server in reach could run a waiting request."""

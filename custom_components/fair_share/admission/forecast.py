@@ -25,7 +25,7 @@ def expected_wait_s(probe: Entry, board: Board, speeds: Speeds, now: float) -> f
     ahead = sum(
         service_s(entry, speeds)
         for entry in board.waiting.values()
-        if entry.effective_band(now) <= band
+        if entry.effective_band(now) <= band and not board.tree.is_paused(entry.leaf)
     )
     soonest = min(
         (speeds.decode_s(entry.expected_left()) for entry in board.running.values()),
@@ -48,7 +48,8 @@ def forecast(
     Memory is left out, and every answer is taken to be as long as its class's usual.
     The counters are moved as real starts would move them, and put back afterwards.
     """
-    leaves = board.backlogged.values()
+    waiting = board.backlogged.values()
+    leaves = [leaf for leaf in waiting if not board.tree.is_paused(leaf)]
     queues = {leaf: list(leaf.queue.values()) for leaf in leaves}
     running = board.running.values()
     ends = [speeds.decode_s(entry.expected_left()) for entry in running]

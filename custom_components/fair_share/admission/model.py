@@ -264,7 +264,8 @@ class Settings:
     it waits, however busy the rest is; at most ``background_debt`` weighted tokens of
     it are owed. ``bypass`` is how far, in weighted tokens per weight, others may get
     ahead of a request that waits for memory by overtaking it. Without ``preemption``
-    no running answer is interrupted.
+    no running answer is interrupted. Nothing starts below ``paused_nodes`` or of
+    ``paused_workloads``; it waits until they go on.
     """
 
     policy: str = "equal_tokens"
@@ -277,6 +278,8 @@ class Settings:
     background_debt: float = 4000.0
     bypass: float = 1000.0
     preemption: PreemptionRules | None = None
+    paused_nodes: frozenset[str] = frozenset()
+    paused_workloads: frozenset[Workload] = frozenset()
 
 
 class Rule(StrEnum):
@@ -294,6 +297,7 @@ class Rule(StrEnum):
     BETTER_SERVER = "better_server"
     NO_KV = "no_kv"
     NO_SERVER = "no_server"
+    PAUSED = "paused"
     QUOTA = "quota"
     BEHIND_BLOCKED = "behind_blocked"
 
@@ -306,6 +310,7 @@ class RejectReason(StrEnum):
     QUEUE_FULL = "queue_full"
     NO_SERVER = "no_server"
     CLASS_REMOVED = "class_removed"
+    CANCELLED = "cancelled"
     CLOSED = "closed"
 
 
@@ -344,6 +349,7 @@ class Verdict(StrEnum):
 
     CONTINUE = "continue"
     STOP_QUOTA = "stop_quota"
+    STOP_CANCELLED = "stop_cancelled"
     STOP_CLOSED = "stop_closed"
 
 

@@ -174,6 +174,7 @@ class Node:
             granted_tokens=granted_tokens,
             bucket_tokens=self.window.level,
             bucket_at=self.window.level_at,
+            counted_from=self.window.kept_from(started_at),
         )
 
     def restore(self, state: NodeState) -> None:
@@ -187,7 +188,10 @@ class Node:
         self.preemptions = state.preemptions
         if state.window is self.window.window:
             self.window.restore(
-                state.window_started_at, state.used_tokens, state.granted_tokens
+                state.window_started_at,
+                state.used_tokens,
+                state.granted_tokens,
+                state.counted_from,
             )
             self.window.restore_level(state.bucket_tokens, state.bucket_at)
 

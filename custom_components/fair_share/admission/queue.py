@@ -81,7 +81,7 @@ class Grant:
             now=self._queue.clock.monotonic(),
         )
         self._queue.on_change(self._path)
-        return Verdict.STOP_CLOSED if self._queue.closed else Verdict.CONTINUE
+        return self._queue.verdict(self.dispatch.request_id, Verdict.CONTINUE)
 
     def next_slice(self, *, done: int, total: int) -> Slice:
         """Return how much to read next of a prompt, or how long to rest."""
@@ -102,7 +102,7 @@ class Grant:
             self.dispatch.request_id, tokens, seconds, lost=lost, now=now
         )
         self._queue.look(now)
-        return Verdict.STOP_CLOSED if self._queue.closed else verdict
+        return self._queue.verdict(self.dispatch.request_id, verdict)
 
     def read_in_one_go(self) -> None:
         """Note that this prompt can't be read in slices."""
@@ -114,7 +114,7 @@ class Grant:
         verdict = self._queue.scheduler.output(self.dispatch.request_id, tokens, now)
         self._queue.on_change(self._path)
         self._queue.look(now)
-        return Verdict.STOP_CLOSED if self._queue.closed else verdict
+        return self._queue.verdict(self.dispatch.request_id, verdict)
 
     def listen(self, interrupt: Callable[[], None]) -> None:
         """Have ``interrupt`` called whenever somebody else needs the slot.
@@ -144,6 +144,8 @@ class Grant:
         queue, request_id = self._queue, self.dispatch.request_id
         if queue.closed:
             raise Rejected(RejectReason.CLOSED)
+        if queue.verdict(request_id, Verdict.CONTINUE) is Verdict.STOP_CANCELLED:
+            raise Rejected(RejectReason.CANCELLED)
         turn = queue.new_turn(request_id)
         queue.scheduler.preempted(
             request_id, queue.clock.monotonic(), lost=lost, servers=servers
@@ -196,6 +198,7 @@ class AdmissionQueue:
         self._turns: dict[str, asyncio.Future[Dispatch]] = {}
         self._grants: dict[str, Grant] = {}
         self._refused: dict[str, RequestRecord] = {}
+        self._cancelled: set[str] = set()
         self._look_at_s = inf
         self._timer: asyncio.TimerHandle | None = None
         self.closed = False
@@ -240,6 +243,7 @@ class AdmissionQueue:
         finally:
             turn = self._turns.pop(request_id)
             self._grants.pop(request_id, None)
+            self._cancelled.discard(request_id)
             if turn.done() and not turn.cancelled():
                 turn.exception()  # a refusal that nobody waits for is no news
             record = self._refused.pop(request_id, None)
@@ -310,6 +314,45 @@ class AdmissionQueue:
         """Add tokens to a quota for its current window. Raises ``KeyError``."""
         self.scheduler.grant(node_id, tokens)
         self.on_change((node_id,))
+        self.decide()
+
+    def reset_window(self, node_id: str) -> None:
+        """Forget what was used in a quota's current window. Raises ``KeyError``."""
+        self.scheduler.reset_window(node_id, self.clock.wall())
+        self.on_change((node_id,))
+        self.decide()
+
+    def interrupt_paused(self) -> None:
+        """Interrupt what runs of what is paused; it goes on when that does."""
+        for request_id in self.scheduler.ask_paused_to_leave():
+            self._ask_to_leave(request_id)
+
+    def cancel(self, request_id: str) -> None:
+        """Refuse a request that waits, or stop one that runs as soon as it can be.
+
+        Raises ``KeyError`` when it is not here (any more).
+        """
+        turn = self._turns[request_id]
+        if not turn.done():
+            turn.set_exception(Rejected(RejectReason.CANCELLED))
+            return
+        self._cancelled.add(request_id)
+        if grant := self._grants.get(request_id):
+            grant.interrupt()
+
+    def verdict(self, request_id: str, verdict: Verdict) -> Verdict:
+        """Return what a running request has to do, if the rules say ``verdict``."""
+        if self.closed:
+            return Verdict.STOP_CLOSED
+        cancelled = request_id in self._cancelled
+        return Verdict.STOP_CANCELLED if cancelled else verdict
+
+    def expected_wait_s(self, class_id: str) -> float:
+        """Return in about how many seconds a new request of a class would start.
+
+        0 if it could start at once. Raises ``KeyError``.
+        """
+        return self.scheduler.expected_wait_s(class_id, self.clock.monotonic())
 
     def put_server(self, capacity: ServerCapacity) -> None:
         """Add a server or change its capacity, and open it for starts."""

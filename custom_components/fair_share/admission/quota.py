@@ -49,6 +49,7 @@ class WindowAccount:
     __slots__ = (
         "_later",
         "at_end",
+        "counted_from",
         "ends_at",
         "granted_tokens",
         "level",
@@ -73,6 +74,7 @@ class WindowAccount:
         self._later: tuple[datetime, int, int] | None = None
         self.set_spec(spec, wall)
         self.started_at, self.ends_at = window_bounds(self.window, wall)
+        self.counted_from = self.started_at
 
     def set_spec(self, spec: QuotaSpec | None, wall: datetime) -> None:
         """Change the quota; what was used stays used while the window's kind does."""
@@ -84,6 +86,7 @@ class WindowAccount:
         if window is not self.window:
             self.window = window
             self.started_at, self.ends_at = window_bounds(window, wall)
+            self.counted_from = self.started_at
             self.used_tokens = self.granted_tokens = 0
         if not was_bucket:
             # What a bucket lacks at first is what its window has seen, at most all.
@@ -104,7 +107,14 @@ class WindowAccount:
             return True
         if wall < self.started_at - CLOCK_STEP_TOLERANCE:
             self.started_at, self.ends_at = window_bounds(self.window, wall)
+            self.counted_from = self.started_at
         return False
+
+    def reset(self, wall: datetime) -> None:
+        """Forget what was used and granted in the current window."""
+        self.used_tokens = self.granted_tokens = 0
+        self.restore_level(0.0, wall)
+        self.counted_from = wall.astimezone(UTC)
 
     def count(self, tokens: int) -> None:
         """Count tokens; a correction may be negative but not below nothing used."""
@@ -112,12 +122,17 @@ class WindowAccount:
         self.level = max(0.0, self.level + tokens)
 
     def restore(
-        self, started_at: datetime, used_tokens: int, granted_tokens: int
+        self,
+        started_at: datetime,
+        used_tokens: int,
+        granted_tokens: int,
+        counted_from: datetime | None = None,
     ) -> None:
         """Take over what was counted before a restart, if it is the same window."""
         if started_at.astimezone(UTC) == self.started_at:
             self.used_tokens = used_tokens
             self.granted_tokens = granted_tokens
+            self.counted_from = (counted_from or started_at).astimezone(UTC)
         elif started_at.astimezone(UTC) > self.started_at:
             # The clock is not set yet: it counts once the clock is right.
             self._later = (started_at.astimezone(UTC), used_tokens, granted_tokens)
@@ -135,6 +150,11 @@ class WindowAccount:
         if self._later is not None:
             return self._later
         return self.started_at, self.used_tokens, self.granted_tokens
+
+    def kept_from(self, started_at: datetime) -> datetime | None:
+        """Return from when the kept window counts, ``None`` if from its start."""
+        same = started_at == self.started_at != self.counted_from
+        return self.counted_from if same else None
 
     @property
     def exhausted(self) -> bool:
@@ -157,6 +177,7 @@ class WindowAccount:
         return WindowStatus(
             window=self.window,
             started_at=self.started_at,
+            counted_from=self.counted_from,
             resets_at=self.ends_at,
             used_tokens=used,
             limit_tokens=None
@@ -168,6 +189,7 @@ class WindowAccount:
     def _begin(self) -> None:
         """Start to count the window that has just begun."""
         self.used_tokens = self.granted_tokens = 0
+        self.counted_from = self.started_at
         if self._later is not None and self._later[0] == self.started_at:
             _, self.used_tokens, self.granted_tokens = self._later
         self._later = None

@@ -121,6 +121,7 @@ class Scheduler:
         self._accounts.costs = settings.costs
         self._reserve.share = settings.background_share
         self._reserve.most = settings.background_debt
+        self._tree.pause(settings.paused_nodes, settings.paused_workloads)
         for leaf in self._tree.root.leaves():
             leaf.profile = settings.profiles[leaf.workload]
         for entry in self._board.waiting.values():
@@ -132,6 +133,10 @@ class Scheduler:
     def grant(self, node_id: str, tokens: int) -> None:
         """Add tokens to a node's quota for its current window. Raises ``KeyError``."""
         self._tree.nodes[node_id].window.granted_tokens += tokens
+
+    def reset_window(self, node_id: str, wall: datetime) -> None:
+        """Forget what a node used in its current window. Raises ``KeyError``."""
+        self._tree.nodes[node_id].window.reset(wall)
 
     # Servers
 
@@ -375,6 +380,23 @@ class Scheduler:
         wanted = may_move or bool(self._board.waiting)
         return self._settings.preemption is not None and wanted
 
+    def ask_paused_to_leave(self) -> tuple[str, ...]:
+        """Return what runs of what is paused, and is to be interrupted now.
+
+        Not what can't go on after an interruption: that may end.
+        """
+        leaving = [
+            entry
+            for entry in self._board.running.values()
+            if self._tree.is_paused(entry.leaf)
+            and entry.request.preemptible
+            and not entry.preempting
+            and not entry.shielded
+        ]
+        for entry in leaving:
+            entry.preempting = True
+        return tuple(entry.request.request_id for entry in leaving)
+
     def next_deadline(self) -> float | None:
         """Return when a waiting request runs out of patience, in monotonic seconds."""
         ends = [entry.patience_ends_s() for entry in self._board.out_of_reach()]
@@ -460,6 +482,8 @@ class Scheduler:
     # Inside
 
     def _waiting_rule(self, entry: Entry, now: float) -> Rule:
+        if self._tree.is_paused(entry.leaf):
+            return Rule.PAUSED
         if entry in self._placement.waits_for_better:
             return Rule.BETTER_SERVER
         return waiting_rule(entry, self._board.servers.values(), now)

@@ -30,18 +30,22 @@ class Choice:
 def eligible_heads(board: Board) -> list[Entry]:
     """Return the heads that may compete for the next start.
 
-    Not those under a node at its own limit of running requests or that waits for its
-    quota. What no server in reach could hold holds up nobody behind it. To be
-    held back in this way is like being away: a node that competes again is lifted to
-    the virtual time of its parent.
+    Not those under a node at its own limit of running requests, that waits for its
+    quota or that is paused. What no server in reach could hold holds up nobody behind
+    it. To be held back in this way is like being away: a node that competes again is
+    lifted to the virtual time of its parent.
     """
     waiting = board.backlogged.values()
-    if not (board.tree.limited or board.any_out_of_reach or board.any_held_back):
+    tree = board.tree
+    if not (
+        tree.limited or tree.pauses_any or board.any_out_of_reach or board.any_held_back
+    ):
         return [leaf.head for leaf in waiting if leaf.head]
     heads = [
         head
         for leaf in waiting
         if not any(node.at_capacity() for node in leaf.path)
+        and not tree.is_paused(leaf)
         and (head := _first_of(leaf)) is not None
     ]
     for head in heads:

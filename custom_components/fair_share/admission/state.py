@@ -11,7 +11,7 @@ class NodeState:
     """The account of one node. Units as in ``NodeStatus``.
 
     ``bucket_tokens`` are missing from a quota that is refilled steadily, as of
-    ``bucket_at``.
+    ``bucket_at``. ``counted_from`` is ``None`` unless it was reset within its window.
     """
 
     node_id: str
@@ -28,6 +28,7 @@ class NodeState:
     granted_tokens: int
     bucket_tokens: float
     bucket_at: datetime
+    counted_from: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

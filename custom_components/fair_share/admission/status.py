@@ -10,13 +10,15 @@ from .model import QuotaWindow, RequestRecord, Rule, TokenCount, Workload
 class WindowStatus:
     """The current quota window of a node; ``limit_tokens`` is ``None`` without quota.
 
-    ``limit_tokens`` includes tokens granted on top for this window only. With
+    ``limit_tokens`` includes tokens granted on top for this window only. What was used
+    is counted from ``counted_from``: the start of the window, or a later reset. With
     ``refill_per_s``, in tokens per second, the quota is refilled steadily:
     ``used_tokens`` are missing from it now, and nothing happens at ``resets_at``.
     """
 
     window: QuotaWindow
     started_at: datetime
+    counted_from: datetime
     resets_at: datetime
     used_tokens: int
     limit_tokens: int | None

@@ -21,6 +21,7 @@ from .model import (
     NodeSpec,
     QuotaEnd,
     RequestClass,
+    Workload,
     WorkloadProfile,
 )
 from .node import Leaf, Node
@@ -42,6 +43,27 @@ class ShareTree:
         self.metered: set[Node] = set()
         self.limited: set[Node] = set()
         self._remembered: dict[str, NodeState] = {}
+        self._paused_nodes: frozenset[str] = frozenset()
+        self._paused_workloads: frozenset[Workload] = frozenset()
+
+    def pause(self, nodes: frozenset[str], workloads: frozenset[Workload]) -> None:
+        """Let nothing start below these nodes and of these workloads, and no others.
+
+        Unknown ids are not an error: a node may be added later.
+        """
+        self._paused_nodes, self._paused_workloads = nodes, workloads
+
+    @property
+    def pauses_any(self) -> bool:
+        """Whether anything is paused."""
+        return bool(self._paused_nodes or self._paused_workloads)
+
+    def is_paused(self, leaf: Leaf) -> bool:
+        """Whether nothing of a request class may start for now."""
+        return self.pauses_any and (
+            leaf.workload in self._paused_workloads
+            or any(node.node_id in self._paused_nodes for node in leaf.path)
+        )
 
     def put_node(self, spec: NodeSpec, wall: datetime) -> Node:
         """Add a member or source, or change it; a new parent moves it.

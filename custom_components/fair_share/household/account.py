@@ -24,6 +24,7 @@ full context, was never there."""
 
 _STOPS = {
     Verdict.STOP_QUOTA: RejectReason.QUOTA,
+    Verdict.STOP_CANCELLED: RejectReason.CANCELLED,
     Verdict.STOP_CLOSED: RejectReason.CLOSED,
 }
 

@@ -25,7 +25,7 @@ from ..const import DOMAIN
 _LOGGER = logging.getLogger(__name__)
 
 _VERSION = 1
-_MINOR_VERSION = 2
+_MINOR_VERSION = 3
 _SAVE_INTERVAL_S = 3.0
 _YEARS = range(1969, 9000)
 """A machine without a clock starts in 1970; far from the ends all zones can tell."""
@@ -199,6 +199,7 @@ def _encode_node(node: NodeState) -> dict[str, Any]:
         "granted_tokens": node.granted_tokens,
         "bucket_tokens": node.bucket_tokens,
         "bucket_at": node.bucket_at.isoformat(),
+        "counted_from": node.counted_from and node.counted_from.isoformat(),
     }
 
 
@@ -227,6 +228,8 @@ def _decode_node(node: Mapping[str, Any]) -> NodeState:
         granted_tokens=int(node["granted_tokens"]),
         bucket_tokens=max(0.0, _decode_number(node["bucket_tokens"])),
         bucket_at=_decode_time(node["bucket_at"]),
+        # Nothing was reset before 1.3.
+        counted_from=(text := node.get("counted_from")) and _decode_time(text),
     )
 
 
