@@ -150,6 +150,8 @@ class Grant:
         queue.scheduler.preempted(
             request_id, queue.clock.monotonic(), lost=lost, servers=servers
         )
+        if not lost:
+            queue.on_preempted(self._path)
         queue.on_change(self._path)
         queue.decide()
         self.dispatch = await turn
@@ -177,7 +179,8 @@ class AdmissionQueue:
 
     ``on_change`` is called with the ids of the nodes whose numbers changed, on every
     change, so it has to be cheap; ``on_record`` with the account of each request
-    that ended; ``on_ending`` with how each request left, also when it was refused.
+    that ended; ``on_ending`` with how each request left, also when it was refused;
+    ``on_preempted`` with the accounts of an answer that was interrupted for others.
     """
 
     def __init__(
@@ -188,6 +191,7 @@ class AdmissionQueue:
         on_change: Callable[[Iterable[str]], None],
         on_record: Callable[[RequestRecord], None],
         on_ending: Callable[[Ending], None] | None = None,
+        on_preempted: Callable[[tuple[str, ...]], None] | None = None,
     ) -> None:
         """Put a face on ``scheduler``; nobody else may call it from now on."""
         self.scheduler = scheduler
@@ -195,6 +199,7 @@ class AdmissionQueue:
         self.on_change = on_change
         self._on_record = on_record
         self._on_ending = on_ending or (lambda _: None)
+        self.on_preempted = on_preempted or (lambda _: None)
         self._turns: dict[str, asyncio.Future[Dispatch]] = {}
         self._grants: dict[str, Grant] = {}
         self._refused: dict[str, RequestRecord] = {}
