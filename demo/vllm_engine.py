@@ -46,7 +46,8 @@ class VllmOptions:
     ``slots``: sequences at once. ``context_tokens``: the most of one of them.
     ``kv_tokens``: of all together, in whole blocks. ``priority``: serves by the field
     ``priority``. ``reasoning``: takes what comes before ``</think>`` for reasoning.
-    ``queued``: refuses requests while so many wait.
+    ``queued``: refuses requests while so many wait. ``template``: a file with another
+    chat template than the model's own.
     """
 
     slots: int = 2
@@ -55,6 +56,7 @@ class VllmOptions:
     priority: bool = False
     reasoning: bool = False
     queued: int | None = None
+    template: Path | None = None
 
 
 def folder() -> Path:
@@ -77,12 +79,12 @@ async def vllm_engine(
 ) -> AsyncIterator[EmbeddedEngine]:
     """Run a vLLM; on leaving, all of its processes are killed.
 
-    Its output is in the file ``server.log`` of ``folder()``. Raises
+    While it runs, and when it did not start, its output is in ``folder()``. Raises
     ``EngineMissingError`` if none is installed, or if it does not start.
     """
     python = find_vllm()
     port = free_port(port)
-    log = folder() / "server.log"
+    log = folder() / f"server-{port}.log"
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
             "sh",
@@ -100,7 +102,10 @@ async def vllm_engine(
     url = f"http://{HOST}:{port}"
     try:
         await _wait_until_ready(process, url, log)
-        yield EmbeddedEngine(url, process.pid)
+        try:
+            yield EmbeddedEngine(url, process.pid)
+        finally:
+            log.unlink()
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -124,6 +129,8 @@ def _command(python: Path, options: VllmOptions, port: int) -> Iterator[str]:
         yield from ("--scheduling-policy", "priority")
     if options.queued is not None:
         yield from ("--max-num-queued-reqs", str(options.queued))
+    if options.template:
+        yield from ("--chat-template", str(options.template.absolute()))
     if options.reasoning:
         # A grammar stands in for a model that reasons, so it holds for that as well.
         yield from ("--reasoning-parser", "deepseek_r1")
@@ -197,6 +204,7 @@ def main() -> None:
         "--reasoning", action="store_true", help="tell reasoning from the answer"
     )
     parser.add_argument("--queued", type=int, help="refuse while so many wait")
+    parser.add_argument("--template", type=Path, help="file with a chat template")
     given = parser.parse_args()
     options = VllmOptions(
         slots=given.slots,
@@ -205,6 +213,7 @@ def main() -> None:
         priority=given.priority,
         reasoning=given.reasoning,
         queued=given.queued,
+        template=given.template,
     )
     try:
         with contextlib.suppress(KeyboardInterrupt):

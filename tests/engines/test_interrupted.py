@@ -334,6 +334,16 @@ async def test_reasoning_where_it_can_not_go_on_is_not_left() -> None:
     assert answer.can_go_on()
 
 
+async def test_where_it_can_go_on_after_reasoning_only_it_is_left_there_only() -> None:
+    answer = OpenAnswer()
+    answer.resume = Resume(ResumeWay.CONTINUE, after_reasoning=True)
+    chat = ChatStream(answer)
+    list(chat.feed(chunk({"reasoning": "Well. "}).encode()))
+    assert not answer.can_go_on()
+    list(chat.feed(chunk({"content": "Four. "}).encode()))
+    assert answer.can_go_on()
+
+
 # ---- over HTTP ----------------------------------------------------------------------
 
 
@@ -364,7 +374,11 @@ async def half_and_rest(
         ({"knows_reasoning": False}, Resume(ResumeWay.CONTINUE)),
         ({"trims": True}, Resume(ResumeWay.CONTINUE, reasoning=True, trims=True)),
         ({"continues": False}, Resume(ResumeWay.TEMPLATE)),
-        ({"kind": "vllm"}, Resume(ResumeWay.CONTINUE)),
+        ({"kind": "vllm"}, Resume(ResumeWay.CONTINUE, after_reasoning=True)),
+        (
+            {"kind": "vllm", "knows_reasoning": False},
+            Resume(ResumeWay.CONTINUE),
+        ),
         ({"kind": "vllm", "continues": False}, None),
         ({"kind": "openai_compatible"}, None),
     ],

@@ -17,6 +17,7 @@ from custom_components.fair_share.engines.base import GenerationRequest
 from custom_components.fair_share.household.generation import Ask
 from custom_components.fair_share.household.runtime import Household
 from tests.common import household_entry, member, server, set_up, until
+from tests.documented import documented_request
 from tests.fake_server import FakeServer, Received
 
 FAIRNESS = "x-llm-d-inference-fairness-id"
@@ -39,7 +40,12 @@ async def asked(
 ) -> list[Received]:
     """Return what the server received when members asked, one after the other."""
     entry = household_entry(
-        server(fake.url, kind=fake.kind, **{CONF_SCHEDULING: scheduling}),
+        server(
+            fake.url,
+            kind=fake.kind,
+            model=fake.models[0],
+            **{CONF_SCHEDULING: scheduling},
+        ),
         *(member(name, user_ids=(f"user_{name}",)) for name in ("parent", "child")),
     )
     await set_up(hass, entry)
@@ -48,7 +54,7 @@ async def asked(
     probes = len(fake.chats)
     for name, workload in asks:
         asker = household.identity.resolve(Context(user_id=f"user_{name}"), None, None)
-        request = GenerationRequest([{"role": "user", "content": "hello"}], 8)
+        request = GenerationRequest([{"role": "user", "content": "hello"}], 64)
         async with household.generate(Ask(asker, workload, request)) as deltas:
             async for _ in deltas:
                 pass
@@ -76,6 +82,22 @@ async def test_a_cluster_tells_members_apart_without_their_names(
     sent = " ".join(f"{chat.headers} {chat.body}" for chat in chats).lower()
     assert "parent" not in sent
     assert "child" not in sent
+
+
+async def test_the_documented_request_is_the_one_that_is_sent(
+    hass: HomeAssistant, fake: FakeServer
+) -> None:
+    documented = documented_request("beyond-one-server.md")
+    fake.models = (documented.body["model"],)
+    spoken = ("parent", Workload.VOICE)
+    (chat,) = await asked(hass, fake, SCHEDULING_CLUSTER, spoken)
+    sent = {name.lower(): value for name, value in chat.headers.items()}
+    assert chat.body == documented.body
+    assert documented.headers == {
+        name: value
+        for name, value in sent.items()
+        if name.startswith("x-") or name == "content-type"
+    }
 
 
 async def test_any_other_server_gets_nothing_of_that(

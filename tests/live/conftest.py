@@ -1,4 +1,4 @@
-"""A real engine for the live tests."""
+"""Real engines for the live tests."""
 
 import asyncio
 from collections.abc import Iterator
@@ -7,6 +7,8 @@ import pytest
 
 from demo import embedded_engine as demo_engine
 from demo.embedded_engine import EmbeddedEngine, EngineMissingError
+from demo.vllm_engine import VllmOptions
+from tests.live.vllm_fixtures import KV_TOKENS, QUEUED, SLOTS, running_vllm
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +25,16 @@ def embedded_engine() -> Iterator[EmbeddedEngine]:
             pytest.skip(f"no engine: {err}")
         yield engine
         runner.run(running.__aexit__(None, None, None))
+
+
+@pytest.fixture(scope="session")
+def vllm_server() -> Iterator[EmbeddedEngine]:
+    """A real vLLM that serves by priority, for the whole session.
+
+    Skips the test, and says why, where none is installed.
+    """
+    options = VllmOptions(
+        slots=SLOTS, kv_tokens=KV_TOKENS, priority=True, queued=QUEUED
+    )
+    with running_vllm(options) as engine:
+        yield engine

@@ -33,13 +33,15 @@ class ResumeWay(StrEnum):
 class Resume:
     """What a server can do with an answer that was interrupted.
 
-    ``reasoning``: it goes on inside and after a block of reasoning too. ``trims``: it
-    drops white space at the end of what there is of the answer.
+    ``reasoning``: it goes on inside and after a block of reasoning too;
+    ``after_reasoning``: at least after one. ``trims``: it drops white space at the end
+    of what there is of the answer.
     """
 
     way: ResumeWay
     reasoning: bool = False
     trims: bool = False
+    after_reasoning: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,9 @@ class OpenAnswer:
         if resume.way is ResumeWay.TEMPLATE and not self.plain:
             # A raw prompt shows no pictures, and calls would come as text.
             return False
-        if text.separated and not resume.reasoning:
+        if text.separated and not (
+            resume.reasoning or (resume.after_reasoning and not text.blank)
+        ):
             return False
         if not text.blank:
             return True

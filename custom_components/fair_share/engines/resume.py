@@ -15,6 +15,7 @@ from typing import Any
 
 from .base import GenerationRequest, Resume, ResumeWay
 from .open_answer import OpenAnswer
+from .think import closes_block
 
 COMPLETION_PATH = "/v1/completions"
 
@@ -133,6 +134,19 @@ async def try_continuing(render: Render) -> Resume | None:
         and after.endswith("So")
     )
     return Resume(ResumeWay.CONTINUE, reasoning=reasoning, trims=trims)
+
+
+async def shows_end_of_reasoning(render: Render) -> bool:
+    """Find out whether a prompt shows where the reasoning before an answer ended.
+
+    A server that tells reasoning apart by its tags needs that to know that what it
+    goes on with is none.
+    """
+    after = await render([_QUESTION, _answered("So", _PART)])
+    if after is None or not after.endswith("So"):
+        return False
+    _, part, rest = after.partition(_PART)
+    return bool(part) and closes_block(rest)
 
 
 def _message(answer: OpenAnswer) -> Mapping[str, Any]:

@@ -148,6 +148,11 @@ def opens_block(prompt: str) -> bool:
     )
 
 
+def closes_block(prompt: str) -> bool:
+    """Tell whether a block ends in a text."""
+    return _CLOSE.search(prompt) is not None
+
+
 def _possible_tag(text: str) -> int:
     """Return where a tag that is not complete yet may begin, else the length."""
     start = text.rfind("<")

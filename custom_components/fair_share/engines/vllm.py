@@ -14,8 +14,15 @@ from .base import Capabilities, EngineError, EngineKind, EngineLoad, Resume
 from .chat_engine import ChatEngine
 from .http import ServerHttp
 from .model_list import list_models
+from .open_answer import OpenAnswer
 from .prometheus import labels, total
-from .resume import CONTINUES, Messages, try_continuing
+from .resume import (
+    CONTINUES,
+    Asked,
+    Messages,
+    shows_end_of_reasoning,
+    try_continuing,
+)
 from .scheduling_fields import Scheduling
 from .values import digits, fraction, label, positive, text, whole
 
@@ -95,13 +102,19 @@ class VllmEngine(ChatEngine):
         )
 
     async def _how_to_resume(self, model: str) -> Resume | None:
-        found = await try_continuing(partial(self._continuation, model))
-        # Its parser of reasoning was not seen to know that an answer goes on.
-        return found and replace(found, reasoning=False)
+        render = partial(self._continuation, model)
+        found = await try_continuing(render)
+        if found is None:
+            return None
+        # Templates close the block of reasoning that is given back to them, so that it
+        # can't go on inside. After it the parser finds the end in the prompt.
+        after = await shows_end_of_reasoning(render)
+        return replace(found, reasoning=False, after_reasoning=after)
 
     async def _continuation(self, model: str, messages: Messages) -> str | None:
         """Return the prompt of messages of which the last is to be continued."""
-        body = {"model": model, "messages": messages, **CONTINUES}
+        named = _by_both_names(messages)
+        body = {"model": model, "messages": named, **CONTINUES}
         try:
             tokens = (await self._http.post("/tokenize", body)).fields().get("tokens")
             asked = {"model": model, "tokens": tokens}
@@ -109,6 +122,13 @@ class VllmEngine(ChatEngine):
         except EngineError:
             return None
         return text(shown.get("prompt"))
+
+    async def _asked_to_go_on(
+        self, body: Mapping[str, Any], answer: OpenAnswer
+    ) -> Asked:
+        asked = await super()._asked_to_go_on(body, answer)
+        messages = _by_both_names(asked.body["messages"])
+        return Asked(asked.path, {**asked.body, "messages": messages})
 
     async def _cache(self) -> tuple[int | None, int]:
         """Return the tokens of the KV cache and of one block."""
@@ -137,6 +157,19 @@ class VllmEngine(ChatEngine):
         prompt = {name: body[name] for name in _TOKENIZE_FIELDS if name in body}
         count = (await self._http.post("/tokenize", prompt)).fields().get("count")
         return positive(count)
+
+
+def _by_both_names(messages: Messages) -> Messages:
+    """Return messages with their reasoning in the newer field as well.
+
+    Chats take either in 0.32, rendering takes the newer one only.
+    """
+    return [
+        {**message, "reasoning": message["reasoning_content"]}
+        if message.get("reasoning_content")
+        else message
+        for message in messages
+    ]
 
 
 def _pool(page: str) -> tuple[int | None, int]:
