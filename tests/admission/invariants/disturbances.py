@@ -56,6 +56,7 @@ class Disturbances(Requests):
     interruptions: tuple[PreemptionRules | None, ...] = (None,)
     policies: tuple[str, ...] = ("equal_tokens",)
     slots: tuple[int, ...] = (1, 2, 3)
+    pins: tuple[int | None, ...] = (None,)
 
     @rule(
         seconds=st.one_of(st.floats(0, 20), st.floats(0, 400)),
@@ -132,7 +133,10 @@ class Disturbances(Requests):
 
     @rule(
         kind=st.sampled_from(
-            ("reopen", "reopen", "reopen", "exhaust", "close", "crash", "fail", "hold")
+            (
+                *("reopen", "reopen", "reopen", "exhaust", "close", "crash", "fail"),
+                *("hold", "use_past_the_queue"),
+            )
         ),
         place=st.integers(0, 1),
         amount=st.integers(0, 5),
@@ -144,7 +148,14 @@ class Disturbances(Requests):
     def reopen(self, server: ServerCapacity, amount: int) -> None:
         """It comes back, or was started with other options."""
         slots = self.slots[amount % len(self.slots)]
-        self.do("put_server", replace(server, slots=slots))
+        pin = self.pins[amount % len(self.pins)]
+        self.do("put_server", replace(server, slots=slots, patient_slots=pin))
+
+    def use_past_the_queue(self, server: ServerCapacity, amount: int) -> None:
+        """Somebody talks to it directly, or has stopped that."""
+        running = amount % 3
+        self.foreign[server.server_id] = (running, 200 * running)
+        self.do("put_foreign", server.server_id, *self.foreign[server.server_id])
 
     def exhaust(self, server: ServerCapacity, amount: int) -> None:
         """The engine had to make room by itself."""

@@ -124,6 +124,11 @@ class Doer:
         self.world.scheduler.note_exhausted(server_id, times)
         self.world.decide()
 
+    def put_foreign(self, server_id: str, running: int, kv_tokens: int) -> None:
+        """Let others use a server past the queue."""
+        self.world.scheduler.put_foreign(server_id, running, kv_tokens, self.world.now)
+        self.world.decide()
+
     def hold_slot(self, server_id: str) -> None:
         """Keep a slot busy."""
         self.world.scheduler.hold_slot(server_id)

@@ -1,6 +1,6 @@
 """What is true after every step, whatever came before."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -146,7 +146,11 @@ class Promises(Disturbances):
         """Look at the decisions of a step."""
         starts = self.world.dispatched[self.seen_dispatched :]
         again = {each for each in self.known if self.known[each].started}
+        in_flight = Counter(self.known[each].server_id for each in self.running)
         super().take_note()
+        for start in starts:
+            in_flight[start.server_id] += 1
+            self.check_patience(start, in_flight[start.server_id])
         self.count_turns(
             [
                 start
@@ -160,7 +164,10 @@ class Promises(Disturbances):
         if len(starts) == 1 and starts[0].request_id not in again:
             self.check_virtual_time(self.board.running[starts[0].request_id])
         for preemption in self.world.preempted[self.seen_preempted :]:
-            self.check_preemption(preemption)
+            if preemption.for_request_id is None:
+                self.check_move(preemption)
+            else:
+                self.check_preemption(preemption, preemption.for_request_id)
         self.seen_preempted = len(self.world.preempted)
         if LIMITED in self.world.reset[self.seen_reset :]:
             tokens = self.board.tree.nodes[LIMITED].tokens
@@ -180,6 +187,17 @@ class Promises(Disturbances):
             turn.passed += len(starts)
             assert turn.passed <= 2 * (turn.ahead + 1) + 1, "nobody starves"
 
+    def check_patience(self, start: Dispatch, in_flight: int) -> None:
+        """What is not urgent starts only while few enough are in flight."""
+        pin = self.servers[start.server_id].patient_slots
+        urgent = start.band < recomputed.PATIENT or start.rule in {
+            Rule.OVERDUE,
+            Rule.RESERVED_SHARE,
+        }
+        overdue = self.board.running[start.request_id].overdue_s <= self.world.now
+        if pin is not None and not urgent and not overdue and in_flight > 1:
+            assert in_flight + self.foreign[start.server_id][0] <= pin
+
     def check_room(self, server_id: str) -> None:
         """No slot and no memory is promised twice; who is alone may have it all."""
         capacity = self.servers[server_id]
@@ -188,12 +206,13 @@ class Promises(Disturbances):
             for each in self.running
             if self.known[each].server_id == server_id
         ]
-        assert len(here) + self.held[server_id] <= capacity.slots
+        foreign, foreign_tokens = self.foreign[server_id]
+        assert len(here) + self.held[server_id] + foreign <= capacity.slots
         for each in here:
             whole = each.request.prompt_tokens + each.produced + each.left
             assert whole <= room(capacity)
             assert each.produced + each.left <= each.request.max_output_tokens
-        if capacity.kv_tokens is not None and len(here) > 1:
+        if capacity.kv_tokens is not None and (len(here) > 1 or foreign_tokens):
             held = [
                 (
                     max(each.request.prompt_tokens, each.read.prompt) + each.produced,
@@ -202,7 +221,7 @@ class Promises(Disturbances):
                 for each in here
             ]
             most = MOST_COMMITMENT if capacity.survives_exhaustion else POOL_SAFETY
-            assert worst_moment(held) <= capacity.kv_tokens * most
+            assert worst_moment(held) <= capacity.kv_tokens * most - foreign_tokens
 
     def check_virtual_time(self, entry: Entry) -> None:
         """It follows what was delivered to the least served who wanted to start."""
@@ -213,12 +232,30 @@ class Promises(Disturbances):
             lowest = min(each.delivered for each in wanted)
             assert parent.virtual_time <= max(before, lowest) + CLOSE
 
-    def check_preemption(self, preemption: Preemption) -> None:
+    def check_move(self, preemption: Preemption) -> None:
+        """Only an answer that may be interrupted moves, to where it could start."""
+        rules = self.rules.preemption
+        assert rules is not None
+        expected = self.known[preemption.request_id]
+        assert preemption.moves_to in self.usable
+        target = self.servers[preemption.moves_to]
+        busy = sum(
+            self.known[each].server_id == target.server_id for each in self.running
+        )
+        held, (foreign, _) = self.held[target.server_id], self.foreign[target.server_id]
+        assert busy + held + foreign < target.slots
+        assert expected.server_id != target.server_id
+        assert expected.request.preemptible
+        assert not expected.shielded
+        assert expected.run_output >= max(rules.min_run_tokens, 1)
+        assert expected.interrupted < MOST_INTERRUPTIONS
+
+    def check_preemption(self, preemption: Preemption, for_request_id: str) -> None:
         """Only who may be interrupted is, and only for who may interrupt."""
         rules, now = self.rules.preemption, self.world.now
         assert rules is not None
         victim = self.board.running[preemption.request_id]
-        head = self.board.waiting[preemption.for_request_id]
+        head = self.board.waiting[for_request_id]
         expected = self.known[preemption.request_id]
         assert victim.server in head.hosts
         assert victim.request.preemptible

@@ -81,6 +81,7 @@ class Requests(RuleBasedStateMachine):
         self.servers: dict[str, ServerCapacity] = {}
         self.usable: set[str] = set()
         self.held: dict[str, int] = defaultdict(int)
+        self.foreign: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
         self.rules = self.settings
         self.waiting: dict[str, list[str]] = defaultdict(list)
         self.running: set[str] = set()

@@ -59,6 +59,21 @@ class InterruptedHousehold(Promises):
     promises_gap = False
 
 
+class SpreadHousehold(Promises):
+    """Three servers, on which not every slot is for work that is not urgent."""
+
+    workloads = tuple(Workload)
+    capacities = (
+        replace(capacity(slots=3), learns=True),
+        capacity("other", slots=2, pool=1500),
+        capacity("third", slots=1),
+    )
+    settings = Settings(preemption=HASTY, background_share=0.05)
+    interruptions = INTERRUPTIONS
+    pins = (None, 1, 2)
+    promises_gap = promises_turns = False
+
+
 TestPlainHousehold = PlainHousehold.TestCase
 TestPlainHousehold.settings = HISTORIES
 TestMixedHousehold = MixedHousehold.TestCase
@@ -69,3 +84,5 @@ TestRestlessHousehold = RestlessHousehold.TestCase
 TestRestlessHousehold.settings = HISTORIES
 TestInterruptedHousehold = InterruptedHousehold.TestCase
 TestInterruptedHousehold.settings = HISTORIES
+TestSpreadHousehold = SpreadHousehold.TestCase
+TestSpreadHousehold.settings = HISTORIES
