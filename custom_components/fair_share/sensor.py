@@ -49,6 +49,11 @@ SLOTS_USED = SensorEntityDescription(
     state_class=SensorStateClass.MEASUREMENT,
     entity_category=EntityCategory.DIAGNOSTIC,
 )
+FOREIGN_REQUESTS = SensorEntityDescription(
+    key="foreign_requests",
+    state_class=SensorStateClass.MEASUREMENT,
+    entity_category=EntityCategory.DIAGNOSTIC,
+)
 
 
 async def async_setup_entry(
@@ -126,6 +131,9 @@ class _Platform:
         if self._entry.subentries[subentry_id].subentry_type == SUBENTRY_SERVER:
             yield ServerStateSensor(self._household, subentry_id, info, SERVER_STATE)
             yield SlotsUsedSensor(self._household, subentry_id, info, SLOTS_USED)
+            yield ForeignRequestsSensor(
+                self._household, subentry_id, info, FOREIGN_REQUESTS
+            )
             return
         for description in MEMBER_SENSORS:
             yield NodeSensor(
@@ -258,3 +266,18 @@ class SlotsUsedSensor(_ServerSensor):
         return _Reading(
             next((s.running for s in servers if s.server_id == self._server_id), 0)
         )
+
+
+class ForeignRequestsSensor(_ServerSensor):
+    """How many requests a server runs that were sent past the queue.
+
+    Unknown where the server does not tell what it runs.
+    """
+
+    @override
+    def read(self) -> _Reading:
+        """Read what the server last reported beyond our own."""
+        server = self.server()
+        if server.state is not ServerState.READY:
+            return _Reading(available=False)
+        return _Reading(server.foreign)

@@ -309,7 +309,7 @@ async def test_a_failure_that_stays_is_told_in_the_end(hass: HomeAssistant) -> N
         sent_before = len(fake.chats)
         with pytest.raises(ServerFaultError, match="CUDA error"):
             await read(household, ask(household))
-        assert len(fake.chats) == sent_before + 3
+        assert len(fake.chats) == sent_before + 2
         assert household.status().running == 0
 
 

@@ -44,7 +44,7 @@ async def test_a_server_that_answers_is_ready_with_what_it_tells(
     entry = await home(hass, fake)
     assert (view(entry).state, view(entry).detail) == (ServerState.READY, "")
     assert watched(entry).capacity() == ServerCapacity(
-        "server", slots=2, context_tokens=4096, kv_tokens=4096
+        "server", slots=2, context_tokens=4096, kv_tokens=4096, learns=True
     )
     assert entry.runtime_data.context_limit() == 4096
 

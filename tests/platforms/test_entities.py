@@ -17,7 +17,11 @@ from homeassistant.helpers import device_registry as dr, entity_registry as er
 import pytest
 
 from custom_components import fair_share
-from custom_components.fair_share.sensor import SERVER_STATE, SLOTS_USED
+from custom_components.fair_share.sensor import (
+    FOREIGN_REQUESTS,
+    SERVER_STATE,
+    SLOTS_USED,
+)
 from custom_components.fair_share.sensor_descriptions import (
     HOUSEHOLD_SENSORS,
     MEMBER_SENSORS,
@@ -33,7 +37,13 @@ TEXTS = json.loads((PACKAGE / "translations" / "en.json").read_text())
 ICONS = json.loads((PACKAGE / "icons.json").read_text())
 DESCRIPTIONS: dict[str, SensorEntityDescription] = {
     description.key: description
-    for description in (*HOUSEHOLD_SENSORS, *MEMBER_SENSORS, SERVER_STATE, SLOTS_USED)
+    for description in (
+        *HOUSEHOLD_SENSORS,
+        *MEMBER_SENSORS,
+        SERVER_STATE,
+        SLOTS_USED,
+        FOREIGN_REQUESTS,
+    )
 }
 
 
@@ -79,12 +89,13 @@ async def test_members_and_devices_have_the_same_sensors(
     assert unique_ids(entity_registry, entry, prefix) == MEMBER_KEYS
 
 
-async def test_a_server_has_its_state_and_its_slots(
+async def test_a_server_has_its_state_its_slots_and_what_comes_from_elsewhere(
     entry: ConfigEntry, entity_registry: er.EntityRegistry
 ) -> None:
     assert unique_ids(entity_registry, entry, "server") == {
         "server_state",
         "slots_used",
+        "foreign_requests",
     }
 
 
@@ -107,6 +118,7 @@ async def test_a_server_has_its_state_and_its_slots(
         ("rejected", None, Class.TOTAL_INCREASING, None, "diagnostic", True),
         ("server_state", Kind.ENUM, None, None, None, True),
         ("slots_used", None, Class.MEASUREMENT, None, "diagnostic", True),
+        ("foreign_requests", None, Class.MEASUREMENT, None, "diagnostic", True),
     ],
 )
 def test_a_sensor_is_of_its_kind(

@@ -182,6 +182,7 @@ async def test_an_empty_queue_is_told_with_its_servers(
             "state": "ready",
             "slots": 2,
             "running": 0,
+            "foreign": None,
             "context_tokens": 4096,
             "kv_tokens": 4096,
             "kv_committed_tokens": 0,

@@ -309,6 +309,8 @@ class RejectReason(StrEnum):
     QUOTA = "quota"
     QUEUE_FULL = "queue_full"
     NO_SERVER = "no_server"
+    NO_MODEL = "no_model"
+    NO_VISION = "no_vision"
     CLASS_REMOVED = "class_removed"
     CANCELLED = "cancelled"
     CLOSED = "closed"

@@ -390,6 +390,10 @@ class AdmissionQueue:
         self.scheduler.free_slot(server_id)
         self.decide()
 
+    def note_exhausted(self, server_id: str, times: int = 1) -> None:
+        """Plan with less: a server ran out of memory and made room by itself."""
+        self.scheduler.note_exhausted(server_id, times)
+
     def put_foreign(self, server_id: str, running: int, kv_tokens: int) -> None:
         """Take what runs on a server past the queue off its capacity.
 

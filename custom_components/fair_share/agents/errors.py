@@ -33,6 +33,8 @@ _REJECTED: Mapping[RejectReason, str] = {
     RejectReason.TOO_LONG: "too_long",
     RejectReason.QUEUE_FULL: "queue_full",
     RejectReason.NO_SERVER: "server_away",
+    RejectReason.NO_MODEL: "no_model",
+    RejectReason.NO_VISION: "no_vision",
     RejectReason.CLASS_REMOVED: "stopped",
     RejectReason.CLOSED: "stopped",
 }

@@ -21,6 +21,7 @@ from ..engines.base import (
     GenerationRequest,
     InterruptedAnswer,
     LoadingError,
+    NoConnectionError,
     Origin,
     PoolExhaustedError,
     UnreachableError,
@@ -32,12 +33,21 @@ from .servers import ServerPool, WatchedServer
 _LOSSES = 2
 """An answer outlives so many failures of its servers."""
 
+_WAITS = 120
+"""It comes back so often to a server that turns out not to be ready yet. One that is
+loading is looked at once a second."""
+
 
 def worth_another_try(error: EngineError) -> bool:
     """Whether the same request may well succeed later, or elsewhere."""
     return error.server_fault or isinstance(
         error, LoadingError | BusyError | PoolExhaustedError
     )
+
+
+def never_begun(error: EngineError) -> bool:
+    """Whether no model has seen anything of the request: it can only wait for one."""
+    return isinstance(error, NoConnectionError | LoadingError | BusyError)
 
 
 class Answering:
@@ -58,6 +68,7 @@ class Answering:
         """
         self._generation = generation
         self._preemptible = request.preemptible
+        self._allowed = request.servers
         self._grant = grant
         self._servers = servers
         self._fairness_id = fairness_id
@@ -65,6 +76,7 @@ class Answering:
         self._answer = OpenAnswer()
         self._shielded = False
         self._losses = 0
+        self._waits = 0
         self._loss: EngineError | None = None
         if request.preemptible:
             grant.listen(self._answer.interrupt)
@@ -81,8 +93,8 @@ class Answering:
                 self._end_run()
                 await self._leave()
             except EngineError as err:
-                loss = err
                 self._outlive(err)
+                loss = self._loss
             else:
                 return
             if self._account.full:
@@ -109,8 +121,9 @@ class Answering:
                     yield account.note(delta)
                     account.check()
                     self._shield()
+            server.note_answered()
         except EngineError as err:
-            server.report(err)
+            server.report(err, self._generation)
             raise
         except InterruptedAnswer:
             raise
@@ -147,10 +160,13 @@ class Answering:
         if not worth_another_try(error):
             # What can't be tried again was not what broke the answer off.
             raise self._loss or error
-        self._loss, self._losses = error, self._losses + 1
+        if not never_begun(error):
+            self._loss, self._losses = error, self._losses + 1
+        else:
+            self._loss, self._waits = self._loss or error, self._waits + 1
         can_go_on = answer.begun and self._preemptible and answer.can_go_on()
-        if self._losses > _LOSSES or not can_go_on:
-            raise error
+        if self._losses > _LOSSES or self._waits > _WAITS or not can_go_on:
+            raise self._loss
         self._end_run()
 
     async def _pause(self, loss: EngineError | None) -> None:
@@ -161,6 +177,8 @@ class Answering:
             # Its own server can, whatever is known of it while it fails.
             own = self._grant.dispatch.server_id
             servers = self._servers.able(answer) | {own}
+            if self._allowed is not None:
+                servers &= self._allowed
         try:
             await self._grant.pause(lost=loss is not None, servers=servers)
         except Rejected as refusal:

@@ -14,10 +14,10 @@ from ..admission.model import (
     Request,
     Workload,
 )
-from ..admission.queue import AdmissionQueue
+from ..admission.queue import AdmissionQueue, Grant
 from ..engines.base import Delta, EngineError, GenerationRequest, PromptProgress, Usage
 from ..engines.resume import goes_on
-from .answering import Answering, worth_another_try
+from .answering import Answering, never_begun, worth_another_try
 from .asker import Asker
 from .estimate import estimate_tokens, fewest_tokens
 from .openings import Opening
@@ -26,7 +26,34 @@ from .registry import Registry
 from .servers import ServerPool
 
 _TRIES = 3
-"""A request is sent so often before its server's failure is its own."""
+"""A request is sent so often before it is told that there is no memory for it."""
+
+_FAULTS = 2
+"""So often a request may meet with a fault of a server: it may well be its own doing,
+and each time it may be the end of a server, or of what others have running there."""
+
+
+@dataclass(slots=True)
+class _Tries:
+    """What became of the tries of one request that has got no answer yet."""
+
+    gives_up_at: float
+    grant: Grant | None = None
+    times: int = 0
+
+    @property
+    def server_id(self) -> str | None:
+        """Where the request was at last."""
+        return None if self.grant is None else self.grant.dispatch.server_id
+
+    def another_after(self, error: EngineError, now: float) -> bool:
+        """Whether the request may be sent once more."""
+        if now >= self.gives_up_at or not worth_another_try(error):
+            return False
+        if never_begun(error):
+            return True
+        self.times += 1
+        return self.times < (_FAULTS if error.server_fault else _TRIES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,26 +129,37 @@ class Generator:
         opening_id = None if opening is None else opening.opening_id
         request = await self._measure(ask, opening_id)
         patience_s = self._queue.settings.profiles[ask.workload].patience_s
-        gives_up_at = monotonic() + patience_s
-        for tries_left in reversed(range(_TRIES)):
+        tries = _Tries(monotonic() + patience_s)
+        able = request.servers
+        while True:
             sent = False
             try:
-                async with aclosing(self._attempt(ask, request, opening_id)) as deltas:
+                attempt = self._attempt(ask, request, opening_id, tries)
+                async with aclosing(attempt) as deltas:
                     async for delta in deltas:
                         sent = sent or not isinstance(delta, PromptProgress)
                         yield delta
             except EngineError as err:
-                late = monotonic() >= gives_up_at
-                if sent or late or not tries_left or not worth_another_try(err):
+                if sent or not tries.another_after(err, monotonic()):
                     raise
                 # Nothing has reached the client yet: it keeps its place and waits
                 # until the server, or another one, is ready.
-                request = replace(request, request_id=ulid_now(), continues_turn=True)
+                others = self._servers.others(tries.server_id, able)
+                request = replace(
+                    request,
+                    request_id=ulid_now(),
+                    continues_turn=True,
+                    servers=others if err.server_fault and others else able,
+                )
             else:
                 return
 
     async def _measure(self, ask: Ask, opening_id: str | None) -> Request:
-        """Return the request as the queue needs it. Raises ``Rejected`` if too long."""
+        """Return the request as the queue needs it.
+
+        Raises ``Rejected`` if it is too long, or no server is able to answer it.
+        """
+        servers = self._able(ask)
         caps = self._registry.caps_for(ask.asker)
         prompt_tokens = await self.count_tokens(ask.request)
         if caps.context_tokens is not None and prompt_tokens >= caps.context_tokens:
@@ -135,14 +173,23 @@ class Generator:
             prompt_tokens=prompt_tokens,
             max_output_tokens=_output_limit(ask.request, caps, prompt_tokens),
             cached_tokens=min(cached, prompt_tokens - 1),
-            servers=ask.servers,
+            servers=servers,
             preferred_server=preferred,
             continues_turn=ask.continues_turn,
             preemptible=goes_on(ask.request),
         )
 
+    def _able(self, ask: Ask) -> frozenset[str] | None:
+        """Return the servers that may answer, ``None`` for all. Raises ``Rejected``."""
+        able = self._servers.able_for(ask.request)
+        if ask.servers is None or able is None:
+            return able if ask.servers is None else ask.servers
+        if not able & ask.servers:
+            raise Rejected(RejectReason.NO_SERVER)
+        return able & ask.servers
+
     async def _attempt(
-        self, ask: Ask, request: Request, opening_id: str | None
+        self, ask: Ask, request: Request, opening_id: str | None, tries: _Tries
     ) -> AsyncGenerator[Delta]:
         try:
             self._queue.put_node(self._registry.source_spec(ask.asker))
@@ -158,6 +205,7 @@ class Generator:
                 self._servers,
                 self._servers.fairness_id(ask.asker.member_id),
             )
+            tries.grant = grant
             async with aclosing(answering.deltas()) as deltas:
                 async for delta in deltas:
                     yield delta

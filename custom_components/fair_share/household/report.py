@@ -200,6 +200,7 @@ def _server(view: ServerView, placed: ServerStatus | None) -> JsonObjectType:
         "state": view.state.value,
         "slots": placed.slots if placed else None,
         "running": placed.running if placed else 0,
+        "foreign": view.foreign,
         "context_tokens": placed.context_tokens if placed else None,
         "kv_tokens": placed.kv_tokens if placed else None,
         "kv_committed_tokens": placed.kv_committed_tokens if placed else 0,

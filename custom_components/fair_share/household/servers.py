@@ -1,10 +1,8 @@
 """The servers of a household: watched, and open for starts while they are ready."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import StrEnum
-import logging
 from typing import TYPE_CHECKING
 
 from homeassistant.config_entries import SOURCE_REAUTH, ConfigEntry, ConfigSubentry
@@ -14,186 +12,23 @@ from homeassistant.helpers.aiohttp_client import async_get_clientsession
 
 from ..admission.model import ServerCapacity
 from ..admission.queue import AdmissionQueue
-from ..const import (
-    CONF_CONTEXT_TOKENS,
-    CONF_KIND,
-    CONF_MEMORY,
-    CONF_SCHEDULING,
-    CONF_SLOTS,
-    MEMORY_SEPARATE,
-    SCHEDULING_NONE,
-    SUBENTRY_SERVER,
-)
-from ..engines.base import (
-    AuthError,
-    BusyError,
-    Capabilities,
-    Engine,
-    EngineError,
-    EngineKind,
-    LoadingError,
-    NotAnEngineError,
-)
+from ..const import CONF_KIND, CONF_SCHEDULING, SCHEDULING_NONE, SUBENTRY_SERVER
+from ..engines.base import EngineKind, GenerationRequest
 from ..engines.open_answer import OpenAnswer
 from ..engines.probe import create_engine
 from ..engines.scheduling_fields import Scheduling, fairness_id
 from .drain import READING_LIMIT_S, WRITING_LIMIT_S, drained
+from .load_watch import LoadWatch
+from .placement import servers_for
+from .watched import ServerState, ServerView, WatchedServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_LOGGER = logging.getLogger(__name__)
+__all__ = ["ServerPool", "ServerState", "ServerView", "WatchedServer"]
 
-_CHECK_READY_S = 60.0
-_CHECK_AWAY_S = 5.0
-_CHECK_LOADING_S = 1.0
 _FIRST_CHECK_PATIENCE_S = 3.0
-_FALLBACK_CONTEXT_TOKENS = 4096
 _SERVER_ID = "server_id"
-
-
-class ServerState(StrEnum):
-    """What a household needs to know of a server."""
-
-    READY = "ready"
-    LOADING = "loading"
-    UNREACHABLE = "unreachable"
-    AUTH_FAILED = "auth_failed"
-    WRONG_SERVER = "wrong_server"
-
-
-@dataclass(frozen=True, slots=True)
-class ServerView:
-    """A snapshot of one server; ``detail`` is that of its last error."""
-
-    server_id: str
-    title: str
-    state: ServerState
-    capabilities: Capabilities | None
-    detail: str
-
-
-class WatchedServer:
-    """One server and the task that looks after it."""
-
-    def __init__(
-        self, subentry: ConfigSubentry, engine: Engine, on_state: Callable[[], None]
-    ) -> None:
-        """Watch the server of ``subentry``; ``on_state`` is called on each change."""
-        self.subentry = subentry
-        # A copy: Home Assistant changes a subentry in place.
-        self.data = dict(subentry.data)
-        self.engine = engine
-        self.state = ServerState.UNREACHABLE
-        self.capabilities: Capabilities | None = None
-        self.detail = ""
-        self.checked = asyncio.Event()
-        self._surprises: set[str] = set()
-        self._on_state = on_state
-        self._wake = asyncio.Event()
-
-    async def watch(self) -> None:
-        """Check the server for ever, more often while it is not ready."""
-        while True:
-            try:
-                await self._check()
-            except Exception as err:  # noqa: BLE001 - a server left alone is lost
-                self._note_surprise(err)
-            self.checked.set()
-            try:
-                async with asyncio.timeout(self._pause_s()):
-                    await self._wake.wait()
-            except TimeoutError:
-                continue
-            self._wake.clear()
-            if self.state is ServerState.LOADING:
-                await asyncio.sleep(_CHECK_LOADING_S)
-
-    def report(self, error: EngineError) -> None:
-        """Take note of a request's failure that says something about the server."""
-        if error.server_fault or isinstance(
-            error, AuthError | LoadingError | BusyError
-        ):
-            self._note_failure(error)
-            self._wake.set()
-
-    def capacity(self) -> ServerCapacity | None:
-        """Return what the queue may place here, ``None`` before it was ever seen."""
-        known = self.capabilities
-        if known is None:
-            return None
-        declared_slots = self.data.get(CONF_SLOTS)
-        declared_context = self.data.get(CONF_CONTEXT_TOKENS)
-        own_memory = self.data.get(CONF_MEMORY) == MEMORY_SEPARATE
-        return ServerCapacity(
-            server_id=self.subentry.subentry_id,
-            slots=_smallest(declared_slots, known.slots) or 1,
-            context_tokens=_smallest(declared_context, known.context_tokens)
-            or _FALLBACK_CONTEXT_TOKENS,
-            kv_tokens=None if own_memory else known.kv_tokens,
-            block_tokens=known.block_tokens,
-            survives_exhaustion=known.survives_exhaustion,
-        )
-
-    def view(self) -> ServerView:
-        """Return a snapshot."""
-        return ServerView(
-            self.subentry.subentry_id,
-            self.subentry.title,
-            self.state,
-            self.capabilities,
-            self.detail,
-        )
-
-    async def _check(self) -> None:
-        try:
-            capabilities = await self.engine.probe()
-        except EngineError as err:
-            self._note_failure(err)
-            return
-        if self.state is not ServerState.READY:
-            _LOGGER.info("The server %s is ready", self.subentry.title)
-        self.capabilities = capabilities
-        self.state, self.detail = ServerState.READY, ""
-        self._on_state()
-
-    def _note_failure(self, error: EngineError) -> None:
-        state = _state_after(error)
-        if state is not self.state or not self.checked.is_set():
-            _LOGGER.info(
-                "The server %s is not ready (%s): %s",
-                self.subentry.title,
-                state.value,
-                error.detail,
-            )
-        self.state, self.detail = state, error.detail
-        self._on_state()
-
-    def _note_surprise(self, error: Exception) -> None:
-        """Take what nobody thought of for a failure of the server; log each kind once.
-
-        Its text is not logged: it may repeat what the server sent.
-        """
-        kind = type(error).__name__
-        if kind not in self._surprises:
-            self._surprises.add(kind)
-            _LOGGER.error(
-                "Checking the server %s failed in a way that is not provided for (%s)",
-                self.subentry.title,
-                kind,
-            )
-        self.capabilities = None
-        self.state, self.detail = ServerState.UNREACHABLE, kind
-        self._on_state()
-
-    def _pause_s(self) -> float:
-        match self.state:
-            case ServerState.READY:
-                return _CHECK_READY_S
-            case ServerState.LOADING:
-                return _CHECK_LOADING_S
-            case _:
-                return _CHECK_AWAY_S
 
 
 class ServerPool:
@@ -212,7 +47,8 @@ class ServerPool:
         self._queue = queue
         self._on_change = on_change
         self._watched: dict[str, WatchedServer] = {}
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._tasks: dict[str, list[asyncio.Task[None]]] = {}
+        self._draining: Counter[str] = Counter()
 
     async def async_start(self) -> None:
         """Watch the configured servers; give them a moment to prove ready."""
@@ -276,15 +112,31 @@ class ServerPool:
             and answer.can_go_on_at(server.capabilities.resume)
         )
 
+    def able_for(self, request: GenerationRequest) -> frozenset[str] | None:
+        """Return the servers that are able to answer a request, ``None`` if all are.
+
+        Raises ``Rejected`` if none is.
+        """
+        able = servers_for(request, self.statuses())
+        return None if able == self._watched.keys() else able
+
+    def others(
+        self, server_id: str | None, among: frozenset[str] | None
+    ) -> frozenset[str]:
+        """Return which of these servers (``None``: of all) are ready, but this one."""
+        ready = {server.subentry.subentry_id for server in self.ready()} - {server_id}
+        return frozenset(ready if among is None else ready & among)
+
     def drain(self, server_id: str) -> None:
         """Start nothing on one slot until the server is done with what was left."""
         server = self._watched.get(server_id)
         if server is None:
             return
         self._queue.hold_slot(server_id)
+        self._draining[server_id] += 1
         self._entry.async_create_background_task(
             self._hass,
-            self._async_drain(server_id, server.engine),
+            self._async_drain(server),
             f"fair_share drain {server.subentry.title}",
         )
 
@@ -296,18 +148,23 @@ class ServerPool:
         if server := self._watched.get(server_id):
             await drained(
                 server.engine,
-                lambda: self._running(server_id) - 1,
+                lambda: self._running(server) - 1,
                 limit_s=READING_LIMIT_S if reading else WRITING_LIMIT_S,
             )
 
-    def _running(self, server_id: str) -> int:
+    def _running(self, server: WatchedServer) -> int:
+        """Return how many requests a server runs, ours and those from elsewhere."""
+        server_id = server.subentry.subentry_id
         servers = self._queue.status().servers
-        return sum(each.running for each in servers if each.server_id == server_id)
+        ours = sum(each.running for each in servers if each.server_id == server_id)
+        return ours + (server.foreign or 0)
 
-    async def _async_drain(self, server_id: str, engine: Engine) -> None:
+    async def _async_drain(self, server: WatchedServer) -> None:
+        server_id = server.subentry.subentry_id
         try:
-            await drained(engine, lambda: self._running(server_id))
+            await drained(server.engine, lambda: self._running(server))
         finally:
+            self._draining[server_id] -= 1
             self._queue.free_slot(server_id)
 
     def statuses(self) -> list[ServerView]:
@@ -329,15 +186,30 @@ class ServerPool:
             model=subentry.data.get(CONF_MODEL),
             scheduling=Scheduling(subentry.data.get(CONF_SCHEDULING, SCHEDULING_NONE)),
         )
-        server = WatchedServer(subentry, engine, lambda: self._async_state(server))
-        self._watched[server_id] = server
-        self._tasks[server_id] = self._entry.async_create_background_task(
-            self._hass, server.watch(), f"fair_share watch {subentry.title}"
+        server = WatchedServer(
+            subentry,
+            engine,
+            lambda: self._async_state(server),
+            self._queue.clock.monotonic,
         )
+        load = LoadWatch(
+            server,
+            self._queue,
+            lambda: self._draining[server_id],
+            lambda: self._on_change(server_id),
+        )
+        self._watched[server_id] = server
+        self._tasks[server_id] = [
+            self._entry.async_create_background_task(
+                self._hass, watch, f"fair_share watch {subentry.title}"
+            )
+            for watch in (server.watch(), load.watch())
+        ]
 
     def _forget(self, server_id: str) -> None:
         del self._watched[server_id]
-        self._tasks.pop(server_id).cancel()
+        for task in self._tasks.pop(server_id):
+            task.cancel()
 
     def _async_state(self, server: WatchedServer) -> None:
         server_id = server.subentry.subentry_id
@@ -364,20 +236,3 @@ class ServerPool:
             dict, lambda data: data.get(_SERVER_ID) == server_id
         ):
             flows.async_abort(flow["flow_id"])
-
-
-def _state_after(error: EngineError) -> ServerState:
-    match error:
-        case AuthError():
-            return ServerState.AUTH_FAILED
-        case LoadingError() | BusyError():
-            return ServerState.LOADING
-        case NotAnEngineError():
-            return ServerState.WRONG_SERVER
-        case _:
-            return ServerState.UNREACHABLE
-
-
-def _smallest(declared: int | None, reported: int | None) -> int | None:
-    known = [int(value) for value in (declared, reported) if value]
-    return min(known, default=None)
