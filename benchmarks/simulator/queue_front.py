@@ -19,6 +19,7 @@ from custom_components.fair_share.admission.model import (
     Workload,
     WorkloadProfile,
 )
+from custom_components.fair_share.admission.placement import Placement
 from custom_components.fair_share.admission.scheduler import Scheduler
 
 from .engine import Step
@@ -49,7 +50,7 @@ class HouseholdFront:
     An answer that is interrupted keeps its slot for ``abort_s`` more, as a server
     needs a moment to notice that the connection is closed. Running answers are looked
     at with every token, but not more often than every ``look_every_s``. ``records``
-    are the accounts of all requests that ended.
+    are the accounts of all requests that ended, ``places`` where each started last.
     """
 
     def __init__(
@@ -60,9 +61,10 @@ class HouseholdFront:
         *,
         abort_s: float = 0.0,
         look_every_s: float = 0.0,
+        placement: Placement | None = None,
     ) -> None:
         """Set the household up: a source of its member for each client."""
-        self._scheduler = Scheduler(WALL, settings=settings)
+        self._scheduler = Scheduler(WALL, settings=settings, placement=placement)
         self._preempts = settings.preemption is not None
         self._abort_s = abort_s
         self._look_every_s = look_every_s
@@ -73,6 +75,7 @@ class HouseholdFront:
         self._produced_before: dict[str, int] = {}
         self._class_ids: dict[int, str] = {}
         self.records: list[RequestRecord] = []
+        self.places: dict[str, str] = {}
         for number, client in clients.items():
             source = self._put_source(client)
             class_id = f"{source}/{client.workload}"
@@ -83,6 +86,10 @@ class HouseholdFront:
         self._scheduler.put_server(capacity, 0.0)
         self._server_id = capacity.server_id
         self._undecided = False
+
+    def put_server(self, capacity: ServerCapacity) -> None:
+        """Add one more server."""
+        self._scheduler.put_server(capacity, 0.0)
 
     def arrive(self, job: Job) -> bool:
         """Take a job in; ``False`` when the queue refuses it."""
@@ -103,6 +110,9 @@ class HouseholdFront:
         self._look_at_s = now + self._look_every_s
         decisions = self._scheduler.decide(now, WALL)
         start = [each.request_id for each in decisions.dispatches]
+        self.places |= {
+            each.request_id: each.server_id for each in decisions.dispatches
+        }
         abort = [each.request_id for each in decisions.preemptions]
         for job_id in abort:
             self._produced_before[job_id] = self._produced.get(job_id, 0)
@@ -122,7 +132,7 @@ class HouseholdFront:
             job = sequence.job
             read = self._prompt(job, min(sequence.computed, job.prompt_tokens))
             self._scheduler.prompt_progress(
-                job.job_id, uncached=read.uncached, cached=read.cached
+                job.job_id, uncached=read.uncached, cached=read.cached, now=now
             )
         for sequence in step.outputs:
             job_id = sequence.job.job_id
