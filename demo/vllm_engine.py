@@ -21,11 +21,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 import os
 from pathlib import Path
-import signal
-
-import aiohttp
 
 from .embedded_engine import EmbeddedEngine, EngineMissingError
+from .guarded import guarded_server
 from .ports import HOST, free_port
 
 MODEL_NAME = "tiny"
@@ -33,10 +31,6 @@ BLOCK_TOKENS = 32
 """The smallest block that vLLM takes on the processor; it keeps whole blocks only."""
 
 _START_LIMIT_S = 900.0
-_POLL_S = 0.5
-# Runs vLLM, and kills its whole group when it ends or when standard input does, which
-# means that whoever started it is gone.
-_GUARDED = '{ "$@"; kill -KILL 0; } & cat >/dev/null; kill -KILL 0'
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,32 +78,15 @@ async def vllm_engine(
     """
     python = find_vllm()
     port = free_port(port)
-    log = folder() / f"server-{port}.log"
-    with log.open("wb") as output:
-        process = await asyncio.create_subprocess_exec(
-            "sh",
-            "-c",
-            _GUARDED,
-            "vllm",
-            *_command(python, options or VllmOptions(), port),
-            cwd=folder(),
-            env=_environment(),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
     url = f"http://{HOST}:{port}"
-    try:
-        await _wait_until_ready(process, url, log)
-        try:
-            yield EmbeddedEngine(url, process.pid)
-        finally:
-            log.unlink()
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+    async with guarded_server(
+        [*_command(python, options or VllmOptions(), port)],
+        url,
+        folder() / f"server-{port}.log",
+        limit_s=_START_LIMIT_S,
+        environment=_environment(),
+    ) as group:
+        yield EmbeddedEngine(url, group)
 
 
 def _command(python: Path, options: VllmOptions, port: int) -> Iterator[str]:
@@ -152,28 +129,6 @@ def _environment() -> dict[str, str]:
         "DO_NOT_TRACK": "1",
         "HF_HUB_OFFLINE": "1",
     }
-
-
-async def _wait_until_ready(
-    process: asyncio.subprocess.Process, url: str, log: Path
-) -> None:
-    try:
-        async with (
-            asyncio.timeout(_START_LIMIT_S),
-            aiohttp.ClientSession() as session,
-        ):
-            while process.returncode is None:
-                # Nothing tells when it is ready: it has to be asked.
-                with contextlib.suppress(aiohttp.ClientError):
-                    async with session.get(f"{url}/health") as answer:
-                        if answer.ok:
-                            return
-                await asyncio.sleep(_POLL_S)
-    except TimeoutError:
-        raise EngineMissingError(
-            f"vLLM was not ready after {_START_LIMIT_S:.0f} s; it says why in {log}"
-        ) from None
-    raise EngineMissingError(f"vLLM ended while it started; it says why in {log}")
 
 
 async def _serve(options: VllmOptions, port: int) -> None:

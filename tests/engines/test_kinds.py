@@ -243,6 +243,19 @@ async def test_vllm_tells_its_load(session: aiohttp.ClientSession) -> None:
     assert load.preemptions == 3
 
 
+async def test_an_older_vllm_is_read_by_its_older_names(
+    vllm: Engine, vllm_server: FakeServer
+) -> None:
+    page = (
+        'vllm:cache_config_info{block_size="16",num_gpu_blocks="70"} 1.0\n'
+        "vllm:gpu_cache_usage_perc 0.5\n"
+    )
+    vllm_server.override["/metrics"] = Failure(200, page)
+    load = await vllm.load()
+    assert (load.kv_used_fraction, load.kv_used_tokens) == (0.5, 560)
+    assert (load.running, load.deferred, load.preemptions) == (None, None, None)
+
+
 async def test_vllm_counts_a_prompt_with_its_tools(vllm: Engine) -> None:
     assert await vllm.count_tokens(ask("one two three")) == 4
     assert await vllm.count_tokens(ask(tools=[TOOL])) == 3 + len(

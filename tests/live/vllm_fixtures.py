@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 import os
 
 import pytest
+import pytest_socket
 
-from demo import vllm_engine as demo_engine
+from demo import vllm_engine as demo_engine, vllm_router as demo_router
 from demo.embedded_engine import EmbeddedEngine, EngineMissingError
 from demo.vllm_engine import VllmOptions
 
@@ -24,16 +25,32 @@ def running_vllm(options: VllmOptions) -> Iterator[EmbeddedEngine]:
     Skips the test, and says why, where none is installed. ``FAIR_SHARE_VLLM=0`` skips
     it anyway: a start takes minutes; with ``FAIR_SHARE_VLLM=1`` one has to be there.
     """
+    with _running(demo_engine.vllm_engine(options)) as engine:
+        yield engine
+
+
+@contextmanager
+def running_router(*servers: EmbeddedEngine) -> Iterator[EmbeddedEngine]:
+    """Run a vLLM router in front of these servers for as long as the block lasts."""
+    with _running(demo_router.vllm_router(*servers)) as router:
+        yield router
+
+
+@contextmanager
+def _running(
+    server: AbstractAsyncContextManager[EmbeddedEngine],
+) -> Iterator[EmbeddedEngine]:
     wanted = os.environ.get("FAIR_SHARE_VLLM")
     if wanted == "0":
         pytest.skip("FAIR_SHARE_VLLM=0")
+    # Servers are started before the fixture that allows the loopback to a test.
+    pytest_socket.enable_socket()
     with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
-        running = demo_engine.vllm_engine(options)
         try:
-            engine = runner.run(running.__aenter__())
+            engine = runner.run(server.__aenter__())
         except EngineMissingError as err:
             if wanted:
                 raise
             pytest.skip(f"no vLLM: {err}")
         yield engine
-        runner.run(running.__aexit__(None, None, None))
+        runner.run(server.__aexit__(None, None, None))
