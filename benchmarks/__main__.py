@@ -2,8 +2,9 @@
 
 import argparse
 
-from . import calibrate, household, policies, scale, vtc, whatif
+from . import calibrate, household, placement, policies, scale, vtc, whatif
 from .live import command as live
+from .overhead import command as overhead
 
 
 def main() -> None:
@@ -13,6 +14,8 @@ def main() -> None:
     calibrate.add_to(benchmarks)
     household.add_to(benchmarks)
     live.add_to(benchmarks)
+    overhead.add_to(benchmarks)
+    placement.add_to(benchmarks)
     policies.add_to(benchmarks)
     scale.add_to(benchmarks)
     vtc.add_to(benchmarks)

@@ -1,0 +1,1 @@
+"""What our path adds to a direct connection, beside what LiteLLM's proxy adds."""
