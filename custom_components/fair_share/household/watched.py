@@ -151,6 +151,10 @@ class WatchedServer:
         """Take note of an answer that came whole."""
         self._health.note_success()
 
+    def left_out_for_s(self) -> float:
+        """Return for how many seconds more it is sent nothing after its faults."""
+        return self._health.left_s(self._now())
+
     def capacity(self) -> ServerCapacity | None:
         """Return what the queue may place here, ``None`` before it was ever seen."""
         known = self.capabilities
@@ -238,7 +242,7 @@ class WatchedServer:
             case ServerState.LOADING:
                 return _CHECK_LOADING_S
             case ServerState.FAILING:
-                return self._health.left_s(self._now())
+                return self.left_out_for_s()
             case _:
                 return _CHECK_AWAY_S
 
