@@ -44,6 +44,8 @@ CONF_COST_UNCACHED: Final = "cost_uncached_prompt"
 CONF_COST_CACHED: Final = "cost_cached_prompt"
 CONF_COST_OUTPUT: Final = "cost_output"
 CONF_ACTIVITY_LOG: Final = "activity_log"
+CONF_PAUSED: Final = "paused"
+CONF_PAUSED_WORKLOADS: Final = "paused_workloads"
 
 GUEST_PREFIX: Final = "guest_"
 """Stands before the keys of a member's weight and quota: those of the guests."""

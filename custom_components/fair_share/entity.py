@@ -1,6 +1,8 @@
 """What all entities share: their devices, and how they hear of changes."""
 
 from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import override
 
 from homeassistant.const import CONF_MODEL, CONF_URL, EntityCategory
@@ -8,10 +10,11 @@ from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers import device_registry as dr
 from homeassistant.helpers.device_registry import DeviceEntryType, DeviceInfo
 from homeassistant.helpers.entity import Entity
+from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 
-from .admission.model import ROOT_ID
-from .const import DOMAIN
-from .household.registry import device_identifier
+from .admission.model import ROOT_ID, Workload
+from .const import DOMAIN, SUBENTRY_SERVER
+from .household.registry import BUILT_IN_IDS, device_identifier
 from .household.runtime import FairShareConfigEntry, Household
 
 
@@ -59,6 +62,103 @@ def subentry_device_info(
         configuration_url=subentry.data.get(CONF_URL),
         via_device_id=via_device_id,
     )
+
+
+def workload_device_info(
+    entry: FairShareConfigEntry, workload: Workload, via_device_id: str
+) -> DeviceInfo:
+    """Describe the device of a kind of requests."""
+    return DeviceInfo(
+        identifiers={(DOMAIN, f"{entry.entry_id}_workload_{workload}")},
+        entry_type=DeviceEntryType.SERVICE,
+        translation_key=f"workload_{workload}",
+        via_device_id=via_device_id,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where entities go: the device of a member, a device of theirs, or a server.
+
+    ``owner_id`` is the node of the share tree or the server, ``unique_prefix`` stands
+    before the unique ids of all its entities.
+    """
+
+    owner_id: str
+    unique_prefix: str
+    device_info: DeviceInfo
+    is_server: bool = False
+
+
+@callback
+def async_add_to_places(
+    hass: HomeAssistant,
+    entry: FairShareConfigEntry,
+    async_add_entities: AddConfigEntryEntitiesCallback,
+    make: Callable[[Place], Iterable[Entity]],
+) -> None:
+    """Add what ``make`` returns to every place, now and as places come."""
+    via_device_id = async_household_device(hass, entry).id
+    for member_id in BUILT_IN_IDS:
+        prefix = device_identifier(entry.entry_id, member_id)
+        info = built_in_device_info(entry, member_id, via_device_id)
+        async_add_entities(make(Place(member_id, prefix, info)))
+    follower = _Follower(hass, entry, async_add_entities, make, via_device_id)
+    follower.async_follow()
+    updates = entry.runtime_data.updates
+    entry.async_on_unload(updates.async_listen(ROOT_ID, follower.async_follow))
+
+
+class _Follower:
+    """Keeps the entities of a platform in step with the subentries of a household."""
+
+    def __init__(
+        self,
+        hass: HomeAssistant,
+        entry: FairShareConfigEntry,
+        async_add_entities: AddConfigEntryEntitiesCallback,
+        make: Callable[[Place], Iterable[Entity]],
+        via_device_id: str,
+    ) -> None:
+        self._hass = hass
+        self._entry = entry
+        self._household = entry.runtime_data
+        self._async_add_entities = async_add_entities
+        self._make = make
+        self._via_device_id = via_device_id
+        self._titles: dict[str, str] = {}
+
+    @callback
+    def async_follow(self) -> None:
+        """Add entities of new subentries and update the devices of renamed ones.
+
+        Home Assistant itself takes away those of removed ones.
+        """
+        titles = dict(self._subentry_titles())
+        for subentry_id, title in titles.items():
+            if subentry_id not in self._titles:
+                entities = self._make(self._place(subentry_id))
+                self._async_add_entities(entities, config_subentry_id=subentry_id)
+            elif title != self._titles[subentry_id]:
+                async_update_device(self._hass, self._entry, subentry_id)
+        self._titles = titles
+
+    def _subentry_titles(self) -> Iterable[tuple[str, str]]:
+        # Only what the household has set up already: a change of the subentries may
+        # not have reached it yet.
+        registry = self._household.registry
+        for member in registry.members.values():
+            yield member.member_id, member.name
+        for device in registry.devices.values():
+            yield device.subentry_id, device.name
+        for view in self._household.servers.statuses():
+            yield view.server_id, view.title
+
+    def _place(self, subentry_id: str) -> Place:
+        info = subentry_device_info(self._entry, subentry_id, self._via_device_id)
+        subentry_type = self._entry.subentries[subentry_id].subentry_type
+        is_server = subentry_type == SUBENTRY_SERVER
+        return Place(subentry_id, subentry_id, info, is_server)
 
 
 @callback

@@ -112,7 +112,7 @@ MEMBER_SENSORS = (
         state_class=SensorStateClass.TOTAL,
         suggested_display_precision=0,
         value=lambda status: status.window.used_tokens,
-        since=lambda status: status.window.started_at,
+        since=lambda status: status.window.counted_from,
     ),
     # Without a quota the two are unknown: there is nothing that could be left of it.
     NodeSensorDescription(

@@ -13,7 +13,11 @@ from homeassistant.util.yaml import load_yaml_dict
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
-from custom_components.fair_share.admission.model import Rejected, RejectReason
+from custom_components.fair_share.admission.model import (
+    Rejected,
+    RejectReason,
+    Workload,
+)
 from custom_components.fair_share.admission.policies import POLICIES
 from custom_components.fair_share.agents.errors import explain
 from custom_components.fair_share.const import GUEST_ID, SHARED_ID
@@ -92,7 +96,13 @@ async def test_every_state_of_a_list_of_states_has_a_text(
 
 
 def test_the_household_and_its_built_in_members_have_names() -> None:
-    assert set(TRANSLATIONS["device"]) == {"household", GUEST_ID, SHARED_ID}
+    workloads = {f"workload_{workload}" for workload in Workload}
+    assert set(TRANSLATIONS["device"]) == {
+        "household",
+        GUEST_ID,
+        SHARED_ID,
+        *workloads,
+    }
 
 
 def test_actions_their_texts_and_their_icons_belong_together() -> None:

@@ -200,4 +200,18 @@ MEMBER_KEYS = {
     "last_ttft",
     "preemptions",
     "rejected",
+    "member_state",
+    "share_observed",
+    "share_entitled",
+    "wait_p95",
+    "ttft_p95",
+    "itl_p95",
+    "completion_p95",
+    "quota_exhausted",
+    "events_member",
+    "events_answers",
 }
+"""What every member and device has."""
+
+SHARE_KEYS = {"weight", "quota_tokens"}
+"""What those have besides who can have rules of their own."""

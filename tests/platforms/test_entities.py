@@ -17,17 +17,26 @@ from homeassistant.helpers import device_registry as dr, entity_registry as er
 import pytest
 
 from custom_components import fair_share
-from custom_components.fair_share.sensor import (
-    FOREIGN_REQUESTS,
-    SERVER_STATE,
-    SLOTS_USED,
-)
+from custom_components.fair_share.admission.model import Workload
 from custom_components.fair_share.sensor_descriptions import (
     HOUSEHOLD_SENSORS,
     MEMBER_SENSORS,
 )
+from custom_components.fair_share.sensor_facts import (
+    HOUSEHOLD_FACTS,
+    MEMBER_FACTS,
+    WORKLOAD_FACTS,
+)
+from custom_components.fair_share.sensor_servers import (
+    FOREIGN_REQUESTS,
+    KV_USED,
+    LATENCY,
+    SERVER_STATE,
+    SLOTS_USED,
+)
 from tests.platforms.conftest import (
     MEMBER_KEYS,
+    SHARE_KEYS,
     found_device,
     unique_ids,
 )
@@ -40,9 +49,14 @@ DESCRIPTIONS: dict[str, SensorEntityDescription] = {
     for description in (
         *HOUSEHOLD_SENSORS,
         *MEMBER_SENSORS,
+        *HOUSEHOLD_FACTS,
+        *WORKLOAD_FACTS,
+        *MEMBER_FACTS,
         SERVER_STATE,
         SLOTS_USED,
         FOREIGN_REQUESTS,
+        KV_USED,
+        LATENCY,
     )
 }
 
@@ -80,13 +94,39 @@ async def test_the_household_is_a_service(
     assert household.via_device_id is None
 
 
-@pytest.mark.parametrize(
-    "prefix", ["household_entry_guest", "household_entry_shared", "child", "phone"]
-)
-async def test_members_and_devices_have_the_same_sensors(
+@pytest.mark.parametrize("prefix", ["household_entry_guest", "child", "phone"])
+async def test_members_and_devices_have_the_same_entities(
     entry: ConfigEntry, entity_registry: er.EntityRegistry, prefix: str
 ) -> None:
-    assert unique_ids(entity_registry, entry, prefix) == MEMBER_KEYS
+    assert unique_ids(entity_registry, entry, prefix) == MEMBER_KEYS | SHARE_KEYS
+
+
+async def test_what_is_shared_by_all_has_no_weight_and_no_quota_to_set(
+    entry: ConfigEntry, entity_registry: er.EntityRegistry
+) -> None:
+    shared = unique_ids(entity_registry, entry, "household_entry_shared")
+    assert shared == MEMBER_KEYS
+
+
+@pytest.mark.parametrize("workload", Workload)
+async def test_every_kind_of_requests_has_a_device_with_its_waits(
+    entry: ConfigEntry,
+    entity_registry: er.EntityRegistry,
+    device_registry: dr.DeviceRegistry,
+    workload: Workload,
+) -> None:
+    identifier = f"household_entry_workload_{workload}"
+    found = found_device(device_registry, entry, identifier)
+    assert found.name == f"{workload.capitalize()} requests"
+    assert unique_ids(entity_registry, entry, identifier) == {
+        "queue_depth",
+        "wait_p50",
+        "wait_p95",
+        "ttft_p50",
+        "ttft_p95",
+        "completion_p50",
+        "completion_p95",
+    }
 
 
 async def test_a_server_has_its_state_its_slots_and_what_comes_from_elsewhere(
@@ -96,6 +136,9 @@ async def test_a_server_has_its_state_its_slots_and_what_comes_from_elsewhere(
         "server_state",
         "slots_used",
         "foreign_requests",
+        "kv_used",
+        "latency",
+        "probe",
     }
 
 
@@ -116,6 +159,31 @@ async def test_a_server_has_its_state_its_slots_and_what_comes_from_elsewhere(
         ("last_ttft", Kind.DURATION, Class.MEASUREMENT, "s", "diagnostic", True),
         ("preemptions", None, Class.TOTAL_INCREASING, None, "diagnostic", False),
         ("rejected", None, Class.TOTAL_INCREASING, None, "diagnostic", True),
+        ("expected_wait_voice", Kind.DURATION, Class.MEASUREMENT, "s", None, True),
+        ("tokens_per_second", None, Class.MEASUREMENT, None, None, True),
+        (
+            "tokens_recomputed",
+            None,
+            Class.TOTAL_INCREASING,
+            None,
+            "diagnostic",
+            False,
+        ),
+        ("fairness_gap", None, Class.MEASUREMENT, None, "diagnostic", True),
+        ("fairness_bound", None, Class.MEASUREMENT, None, "diagnostic", True),
+        ("policy_match", None, Class.MEASUREMENT, "%", None, True),
+        ("member_state", Kind.ENUM, None, None, None, True),
+        ("share_observed", None, Class.MEASUREMENT, "%", None, True),
+        ("share_entitled", None, Class.MEASUREMENT, "%", None, True),
+        ("wait_p95", Kind.DURATION, Class.MEASUREMENT, "s", None, True),
+        ("wait_p50", Kind.DURATION, Class.MEASUREMENT, "s", "diagnostic", False),
+        ("ttft_p50", Kind.DURATION, Class.MEASUREMENT, "s", "diagnostic", False),
+        ("ttft_p95", Kind.DURATION, Class.MEASUREMENT, "s", "diagnostic", False),
+        ("itl_p95", Kind.DURATION, Class.MEASUREMENT, "s", "diagnostic", False),
+        ("completion_p50", Kind.DURATION, Class.MEASUREMENT, "s", "diagnostic", False),
+        ("completion_p95", Kind.DURATION, Class.MEASUREMENT, "s", "diagnostic", False),
+        ("kv_used", None, Class.MEASUREMENT, "%", "diagnostic", True),
+        ("latency", Kind.DURATION, Class.MEASUREMENT, "s", "diagnostic", True),
         ("server_state", Kind.ENUM, None, None, None, True),
         ("slots_used", None, Class.MEASUREMENT, None, "diagnostic", True),
         ("foreign_requests", None, Class.MEASUREMENT, None, "diagnostic", True),

@@ -9,6 +9,7 @@ import pytest
 from tests.common import device, member, server, subentry
 from tests.platforms.conftest import (
     MEMBER_KEYS,
+    SHARE_KEYS,
     Elapse,
     Show,
     Talk,
@@ -25,7 +26,7 @@ async def test_a_new_member_appears_with_their_sensors(
 ) -> None:
     hass.config_entries.async_add_subentry(entry, subentry(member("teen")))
     await hass.async_block_till_done()
-    assert unique_ids(entity_registry, entry, "teen") == MEMBER_KEYS
+    assert unique_ids(entity_registry, entry, "teen") == MEMBER_KEYS | SHARE_KEYS
     assert show("teen_tokens_served") == "0"
 
 

@@ -415,6 +415,14 @@ class AdmissionQueue:
         """The rules in force."""
         return self.scheduler.settings
 
+    def path_ids(self, node_id: str) -> tuple[str, ...]:
+        """Return the ids from the household down to a node. Raises ``KeyError``."""
+        return self.scheduler.path_ids(node_id)
+
+    def children(self, node_id: str) -> list[NodeStatus]:
+        """Return the accounts of who shares a node. Raises ``KeyError``."""
+        return self.scheduler.children(node_id)
+
     def node_status(self, node_id: str) -> NodeStatus:
         """Return a snapshot of one account. Raises ``KeyError``."""
         return self.scheduler.node_status(node_id)

@@ -429,6 +429,10 @@ class Scheduler:
         probe = Entry(Request("", class_id, 1, 1), leaf, now, self._sequence + 1)
         return expected_wait_s(probe, self._board, self._speeds, now)
 
+    def children(self, node_id: str) -> list[NodeStatus]:
+        """Return the accounts of who shares a node. Raises ``KeyError``."""
+        return [each.status() for each in self._tree.nodes[node_id].children.values()]
+
     def node_status(self, node_id: str) -> NodeStatus:
         """Return a snapshot of one account. Raises ``KeyError``."""
         return self._tree.nodes[node_id].status()

@@ -35,6 +35,7 @@ _REJECTED: Mapping[RejectReason, str] = {
     RejectReason.NO_SERVER: "server_away",
     RejectReason.NO_MODEL: "no_model",
     RejectReason.NO_VISION: "no_vision",
+    RejectReason.CANCELLED: "cancelled",
     RejectReason.CLASS_REMOVED: "stopped",
     RejectReason.CLOSED: "stopped",
 }

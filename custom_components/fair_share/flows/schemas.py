@@ -17,7 +17,7 @@ import voluptuous as vol
 type Fields = dict[vol.Marker, Any]
 
 MAX_WEIGHT = 100.0
-_MIN_WEIGHT = 0.1
+MIN_WEIGHT = 0.1
 
 
 class _WholeNumberSelector(NumberSelector):
@@ -53,7 +53,7 @@ def number(
 
 def weight() -> NumberSelector:
     """Return a box for a weight in the share tree."""
-    return number(_MIN_WEIGHT, MAX_WEIGHT, 0.1)
+    return number(MIN_WEIGHT, MAX_WEIGHT, 0.1)
 
 
 def choice(options: Iterable[str], translation_key: str) -> SelectSelector:

@@ -63,7 +63,7 @@ class Ask:
     ``conversation_id`` ties requests together that share a growing prompt.
     ``continues_turn`` marks a later request of an agent's turn, which keeps its
     place at the front of its class. It is answered on one of ``servers`` only
-    (``None``: on any).
+    (``None``: on any). Its id is written on the ``receipt``.
     """
 
     asker: Asker
@@ -72,6 +72,14 @@ class Ask:
     conversation_id: str | None = None
     continues_turn: bool = False
     servers: frozenset[str] | None = None
+    receipt: Receipt | None = None
+
+
+@dataclass(slots=True)
+class Receipt:
+    """By which id the queue knows a request, once it does."""
+
+    request_id: str = ""
 
 
 class Generator:
@@ -175,6 +183,7 @@ class Generator:
             cached_tokens=min(cached, prompt_tokens - 1),
             servers=servers,
             preferred_server=preferred,
+            cached=held,
             continues_turn=ask.continues_turn,
             preemptible=goes_on(ask.request),
         )
@@ -197,6 +206,8 @@ class Generator:
         except KeyError:
             # The member was removed in the middle of the turn.
             raise Rejected(RejectReason.CLASS_REMOVED) from None
+        if ask.receipt is not None:
+            ask.receipt.request_id = request.request_id
         async with self._queue.admit(request) as grant:
             answering = Answering(
                 ask.request,

@@ -95,6 +95,14 @@ class Registry:
             queued=_tightest(member.queued, source.queued),
         )
 
+    def spec(self, node_id: str) -> NodeSpec:
+        """Return what was configured of a node. Raises ``KeyError``."""
+        return self._nodes[node_id]
+
+    def member_ids(self) -> tuple[str, ...]:
+        """Return the members, with those that every household has."""
+        return (*BUILT_IN_IDS, *self.members)
+
     def device(self, device_id: str) -> DeviceConfig | None:
         """Return what the household says about a device of the device registry."""
         return next(

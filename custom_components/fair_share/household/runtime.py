@@ -7,20 +7,31 @@ from homeassistant.config_entries import ConfigEntry
 from homeassistant.core import HomeAssistant
 from homeassistant.util.json import JsonObjectType
 
-from ..admission.model import ROOT_ID, RequestRecord, Settings
+from ..admission.model import (
+    ROOT_ID,
+    Ending,
+    RequestClass,
+    RequestRecord,
+    Settings,
+    Workload,
+)
 from ..admission.queue import AdmissionQueue
 from ..admission.scheduler import Scheduler
+from ..admission.state import NodeState
 from ..admission.status import NodeStatus, QueueStatus
-from ..const import CONF_ACTIVITY_LOG
+from ..const import CONF_ACTIVITY_LOG, GUEST_ID
 from ..engines.base import Delta, GenerationRequest
 from .activity_lines import household_line
 from .activity_log import ActivityLog
 from .clock import HouseholdClock
+from .events import EventHub
 from .generation import Ask, Generator
 from .identity import IdentityResolver
 from .ledger import Ledger
+from .measures import Measures
 from .prefixes import PrefixMemory
-from .registry import Registry
+from .quota_watch import QuotaWatch, Seen
+from .registry import Registry, direct_id
 from .servers import ServerPool
 from .settings import settings_from
 from .updates import UpdateHub
@@ -40,6 +51,8 @@ class Household:
         self.identity = IdentityResolver(hass, self.registry)
         self.ledger = Ledger(hass, entry.entry_id)
         self.updates = UpdateHub(hass)
+        self.events = EventHub(hass, self.registry)
+        self._kept: dict[str, NodeState] = {}
         clock = HouseholdClock()
         scheduler = Scheduler(clock.wall(), settings=settings_from(entry.options))
         self.activity = ActivityLog(hass, entry.entry_id, self._describe)
@@ -48,8 +61,10 @@ class Household:
             clock,
             on_change=self._touch,
             on_record=self._note_record,
-            on_ending=self.activity.note,
+            on_ending=self._note_ending,
+            on_preempted=self.events.note_preempted,
         )
+        self.measures = Measures(self.queue, self.registry.member_ids)
         self.servers = ServerPool(hass, entry, self.queue, self._note_server)
         self._prefixes = PrefixMemory()
         self._generator = Generator(
@@ -69,10 +84,17 @@ class Household:
             self.queue.put_node(node)
         if state is not None:
             self.queue.restore_state(state)
+            self._kept = {node.node_id: node for node in state.nodes}
+        self.measures.start()
         self.ledger.start(self.queue.export_state)
         self.activity.start(enabled=self._logs_activity)
         self.entry.async_on_unload(self.identity.async_listen())
         await self.servers.async_start()
+        self.events.note_servers(self.servers.statuses(), first=True)
+        # Before any sensor listens: what they show is measured then.
+        self.entry.async_on_unload(
+            self.updates.async_listen(ROOT_ID, self._async_measure)
+        )
 
     async def async_unload(self) -> None:
         """Refuse what waits, let go of the servers, write the accounts."""
@@ -80,6 +102,7 @@ class Household:
         self.warm_up.async_stop()
         self.servers.stop()
         self.queue.close()
+        self.events.async_stop()
         await self.ledger.async_stop()
         await self.activity.async_stop()
 
@@ -122,6 +145,48 @@ class Household:
         """Return the account of a node. Raises ``KeyError``."""
         return self.queue.node_status(node_id)
 
+    def is_paused(self, node_id: str) -> bool:
+        """Whether nothing of a node starts for now. Raises ``KeyError``."""
+        paused = self.settings.paused_nodes
+        return bool(paused) and not paused.isdisjoint(self.queue.path_ids(node_id))
+
+    def tell_paused(self, node_ids: frozenset[str]) -> None:
+        """Tell whoever shows these, and all below them, that they look different."""
+        below = [
+            node.node_id
+            for node in self.registry.nodes()
+            if node.node_id in node_ids or node.parent_id in node_ids
+        ]
+        self.updates.touch(ROOT_ID, *below)
+
+    def is_over_quota(self, node_id: str) -> bool:
+        """Whether a node's quota, or one above it, is used up. Raises ``KeyError``."""
+        return any(
+            self.node_status(each).window.remaining_tokens == 0
+            for each in self.queue.path_ids(node_id)
+        )
+
+    def expected_wait_s(self, workload: Workload) -> float | None:
+        """Return in about how many seconds one more request of a kind would start.
+
+        ``None`` while no server is ready.
+        """
+        if not self.servers.ready():
+            return None
+        source_id = direct_id(GUEST_ID)
+        leaf = RequestClass(f"{source_id}/{workload}", source_id, workload)
+        self.queue.put_class(leaf)
+        return self.queue.expected_wait_s(leaf.class_id)
+
+    def quota_watch(self, node_id: str) -> QuotaWatch:
+        """Return a watch on a node's quota that goes on where it was before a restart.
+
+        Raises ``KeyError``.
+        """
+        window = self.node_status(node_id).window
+        kept = self._kept.pop(node_id, None)
+        return QuotaWatch(Seen.kept(kept, window) if kept else Seen.of(window))
+
     def status(self) -> QueueStatus:
         """Return a snapshot of the queue."""
         return self.queue.status()
@@ -156,7 +221,17 @@ class Household:
             self.warm_up.async_forget_server(server_id)
         elif self._prefixes.note_server(capacity):
             self.warm_up.async_look()
+        self.events.note_servers(self.servers.statuses())
         self._touch_server(server_id)
+
+    def _note_ending(self, ending: Ending) -> None:
+        self.activity.note(ending)
+        self.measures.note(ending)
+        self.events.note_ending(ending)
+
+    def _async_measure(self) -> None:
+        if self.measures.look():
+            self.updates.touch(ROOT_ID)
 
     def _note_record(self, record: RequestRecord) -> None:
         self.warm_up.async_look()

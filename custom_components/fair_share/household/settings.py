@@ -27,6 +27,8 @@ from ..const import (
     CONF_MAX_PAUSE,
     CONF_MAX_WAIT,
     CONF_PATIENCE,
+    CONF_PAUSED,
+    CONF_PAUSED_WORKLOADS,
     CONF_POLICY,
     CONF_PREEMPTIBLE,
     CONF_PREEMPTION,
@@ -75,6 +77,10 @@ def settings_from(options: Mapping[str, Any]) -> Settings:
         background_share=share / 100,
         bypass=stored.number(CONF_BYPASS, USUAL.bypass),
         preemption=_preemption(stored),
+        paused_nodes=stored.names(CONF_PAUSED),
+        paused_workloads=frozenset(
+            Workload(name) for name in stored.names(CONF_PAUSED_WORKLOADS, Workload)
+        ),
     )
 
 

@@ -49,6 +49,17 @@ class Stored:
             return value
         return self._wrong(key, usual)
 
+    def names(self, key: str, among: Collection[str] | None = None) -> frozenset[str]:
+        """Return a set of names, of these if they are known."""
+        value = self._data.get(key)
+        if value is None:
+            return frozenset()
+        if isinstance(value, list) and all(
+            isinstance(name, str) and (among is None or name in among) for name in value
+        ):
+            return frozenset(value)
+        return self._wrong(key, frozenset())
+
     def flag(self, key: str, *, usual: bool) -> bool:
         """Return yes or no."""
         value = self._data.get(key)
