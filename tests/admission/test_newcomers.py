@@ -77,3 +77,20 @@ def test_who_comes_new_starts_level_with_what_the_least_served_was_delivered() -
     assert world.scheduler.node_status("parent").counter == 10 + 2 * 100
     world.ask("teen/direct/chat")
     assert world.scheduler.node_status("teen").counter == 10 + 2 * 20
+
+
+def test_who_comes_new_never_starts_lower_than_who_came_before() -> None:
+    world = World()
+    for member in ("parent", "child", "teen"):
+        world.member(member)
+    world.server(capacity(slots=2))
+    first = world.ask(PARENT)
+    world.ask(CHILD)
+    second = world.ask(PARENT)
+    world.ask(PARENT)
+    world.end(first, tokens=TokenCount(10, 0, 100))
+    # What still runs is paid for, so that Child is not lifted; none of it is delivered.
+    world.ask(CHILD)
+    world.end(second, tokens=TokenCount(10, 0, 100))
+    world.ask("teen/direct/chat")
+    assert counter(world, "teen") == 10 + 2 * 100

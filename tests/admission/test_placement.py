@@ -264,25 +264,21 @@ class TestMove:
     ) -> tuple[str, str]:
         """Let an answer be written on the slow server, and the fast one be busy."""
         world.set(preemption=PreemptionRules())
-        for server_id in (FAST, SLOW):
-            for _ in range(5):
-                self.teach_length(world, server_id, left)
+        for _ in range(5):
+            self.teach_length(world, left)
         blocker = ask(world, TASK, servers=frozenset({FAST}))
-        slow = ask(world, OTHER, prompt=prompt, output=5000, servers=None, **wishes)
+        slow = ask(world, OTHER, prompt=prompt, output=5000, **wishes)
         world.pass_time(61)
         world.output(slow, 10)
         world.decide()
         return blocker, slow
 
-    def teach_length(self, world: World, server_id: str, tokens: int) -> None:
+    def teach_length(self, world: World, tokens: int) -> None:
         """Let one be written that is as long as the next will be taken to be."""
-        asked = ask(
-            world, OTHER, output=5000, servers=frozenset({server_id}), prompt=100
-        )
-        speed = {FAST: 40.0, SLOW: 10.0}[server_id]
-        world.now += 10 / speed
+        asked = ask(world, OTHER, output=5000, servers=frozenset({SLOW}))
+        world.now += 1
         world.output(asked)
-        world.now += tokens / speed
+        world.now += tokens / 10
         world.output(asked, tokens)
         world.end(asked)
 
@@ -309,6 +305,24 @@ class TestMove:
         blocker, _ = self.slow_answer(world, prompt=prompt)
         world.end(blocker)
         assert bool(world.preempted) == moves
+
+    def test_not_to_a_server_that_is_hardly_faster(self) -> None:
+        world = two(fast=12.0)
+        blocker, slow = self.slow_answer(world)
+        assert where(world, slow) == SLOW
+        world.end(blocker)
+        assert world.preempted == []
+
+    def test_also_if_somebody_else_came_there_meanwhile(self) -> None:
+        world = two(slots=2, fast=17.0)
+        blocker, slow = self.slow_answer(world, servers=frozenset({SLOW}))
+        entry = world.scheduler._board.running[slow]  # noqa: SLF001 - as if allowed anywhere
+        entry.request = replace(entry.request, servers=None)
+        world.end(blocker)
+        assert world.preempted == [Preemption(slow, None, FAST)]
+        assert where(world, ask(world, VOICE)) == FAST
+        world.pause(slow)
+        assert where(world, slow) == FAST
 
     def test_not_when_it_is_nearly_done(self) -> None:
         world = two()
@@ -388,7 +402,7 @@ class TestMove:
         world = two(slots=2)
         world.set(preemption=PreemptionRules())
         for _ in range(5):
-            self.teach_length(world, SLOW, 1000)
+            self.teach_length(world, 1000)
         slow = ask(world, TASK, output=5000, servers=frozenset({SLOW}))
         request = world.scheduler._board.running[slow].request  # noqa: SLF001 - as if allowed anywhere
         world.scheduler._board.running[slow].request = replace(request, servers=None)  # noqa: SLF001
@@ -406,7 +420,7 @@ class TestMove:
         world = two(slots=2)
         world.set(preemption=PreemptionRules())
         for _ in range(5):
-            self.teach_length(world, SLOW, 1000)
+            self.teach_length(world, 1000)
         world.scheduler.close_server(FAST, world.now)
         slow = [ask(world, OTHER, output=5000) for _ in range(2)]
         for request_id in slow:

@@ -26,7 +26,8 @@ FAIRNESS, PREEMPTION, ENDS = (
     "test_quota_ends.py",
 )
 POLICIES, RESERVE, KEPT = "test_policies.py", "test_reserve.py", "test_kept.py"
-NEWCOMERS = "test_newcomers.py"
+NEWCOMERS, FOREIGN = "test_newcomers.py", "test_foreign.py"
+PLACEMENT, CONCURRENCY = "test_placement.py", "test_concurrency.py"
 PLAIN, MIXED = (
     f"invariants/test_households.py::Test{kind}Household" for kind in ("Plain", "Mixed")
 )
@@ -75,7 +76,7 @@ FAULTS = (
         "tree.py",
         "node.virtual_time = max(node.virtual_time, lowest)",
         "node.virtual_time = lowest",
-        (PLAIN,),
+        (NEWCOMERS,),
     ),
     Fault(
         "virtual time follows what is paid in advance",
@@ -139,7 +140,7 @@ FAULTS = (
         "accounts.py",
         """\
         if entry.reads_again:
-            self._recompute(entry, TokenCount(uncached, cached))
+            self._recompute(entry, TokenCount(uncached + again, cached))
         else:
 """,
         "        if True:\n",
@@ -286,7 +287,7 @@ FAULTS = (
     Fault(
         "also an overdue request may be overtaken",
         "starts.py",
-        "allowance = -inf if entry.overdue_s <= now else self._settings.bypass",
+        "allowance = -inf if overdue else self._settings.bypass",
         "allowance = self._settings.bypass",
         (MEMORY,),
     ),
@@ -300,8 +301,8 @@ FAULTS = (
     Fault(
         "a slot is never freed",
         "board.py",
-        "entry.server.running.pop(entry.request.request_id)",
-        "entry.server.running.get(entry.request.request_id)",
+        "server.running.pop(entry.request.request_id)",
+        "server.running.get(entry.request.request_id)",
         (QUEUE,),
     ),
     Fault(
@@ -344,8 +345,8 @@ FAULTS = (
     Fault(
         "also the nearly done are interrupted",
         "preemption.py",
-        "        and victim.expected_left() > rules.nearly_done_tokens\n",
-        "",
+        "return not nearly_done and stopped < rules.most_per_request",
+        "return stopped < rules.most_per_request",
         (PREEMPTION,),
     ),
     Fault(
@@ -365,8 +366,8 @@ FAULTS = (
     Fault(
         "one answer is interrupted again and again",
         "preemption.py",
-        "        and victim.preemptions < rules.most_per_request\n",
-        "",
+        "return not nearly_done and stopped < rules.most_per_request",
+        "return not nearly_done",
         (PREEMPTION,),
     ),
     Fault(
@@ -389,5 +390,104 @@ FAULTS = (
         "return victim.playback_slack_s(now), -recompute",
         "return -victim.playback_slack_s(now), -recompute",
         (PREEMPTION,),
+    ),
+    # Several servers, and how much at once
+    Fault(
+        "what runs past the queue takes no slot",
+        "servers.py",
+        "return len(self.running) + self.foreign_running",
+        "return len(self.running)",
+        (FOREIGN,),
+    ),
+    Fault(
+        "what runs past the queue takes no memory",
+        "servers.py",
+        "room = pool * self.commitment - self.foreign_tokens",
+        "room = pool * self.commitment",
+        (FOREIGN,),
+    ),
+    Fault(
+        "a server that came back gets all at once",
+        "servers.py",
+        "self.trusted = self.trusted and self.usable",
+        "self.trusted = True",
+        (PLACEMENT,),
+    ),
+    Fault(
+        "what is being read on a server is left out",
+        "placement.py",
+        "return reading_s + _service_s(entry, server, server.in_flight() + 1)",
+        "return _service_s(entry, server, server.in_flight() + 1)",
+        (PLACEMENT,),
+    ),
+    Fault(
+        "a server is left for one that is hardly faster",
+        "placement.py",
+        "_CLEARLY_SOONER = 0.8",
+        "_CLEARLY_SOONER = 1.0",
+        (PLACEMENT,),
+    ),
+    Fault(
+        "also the overdue wait for a better server",
+        "placement.py",
+        " or entry.overdue_s <= now:",
+        ":",
+        (PLACEMENT,),
+    ),
+    Fault(
+        "all are told to wait for the same place",
+        "placement.py",
+        "self._promised_s[better] = promised_s + share_s",
+        "self._promised_s[better] = promised_s",
+        (PLACEMENT,),
+    ),
+    Fault(
+        "an answer moves whatever that costs",
+        "placement.py",
+        "if saving_s <= _WORTH_MOVING * cost_s or",
+        "if",
+        (PLACEMENT,),
+    ),
+    Fault(
+        "an answer that moves goes back to where it was",
+        "entry.py",
+        "preferred_server=self.moves_to or self.ran_on",
+        "preferred_server=self.ran_on",
+        (PLACEMENT,),
+    ),
+    Fault(
+        "urgent work does not count among what is in flight",
+        "servers.py",
+        "self.in_flight() + more <= max(limit, 1)",
+        "more <= max(limit, 1)",
+        (CONCURRENCY,),
+    ),
+    Fault(
+        "answers are interrupted for work that does not pay",
+        "starts.py",
+        "may_replace = replacing_pays if entry.is_patient(now) else full",
+        "may_replace = True",
+        (CONCURRENCY,),
+    ),
+    Fault(
+        "what did not pay once is never tried again",
+        "concurrency.py",
+        "return paying if self._levels[higher].fresh else higher",
+        "return paying",
+        (CONCURRENCY,),
+    ),
+    Fault(
+        "what spans several numbers of requests teaches too",
+        "concurrency.py",
+        "if self._foreign or own_s < _PURE * (own_s + mixed_s):",
+        "if self._foreign:",
+        (CONCURRENCY,),
+    ),
+    Fault(
+        "the work of many is counted as that of one",
+        "concurrency.py",
+        "return requests * (level.prompt",
+        "return (level.prompt",
+        (CONCURRENCY,),
     ),
 )

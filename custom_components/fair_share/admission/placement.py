@@ -98,8 +98,8 @@ def find_move(
 ) -> Move | None:
     """Return the running answer for which it pays most to move, if it does for any.
 
-    Only to a server that could take it at once, and where it saves more than twice what
-    it costs.
+    Only to a server that could take it at once, where it is done clearly sooner, and
+    where it saves more than twice what moving costs.
     """
     best, most_s = None, 0.0
     for entry in running:
@@ -122,8 +122,12 @@ def _moving_saves_s(entry: Entry, target: Server, now: float) -> float:
     there_s = target.pace.write_s(left, target.in_flight() + 1)
     reading_s = sum(_unread_s(other, target) for other in target.running.values())
     cost_s = _MOVE_S + reading_s + target.pace.read_s(_held_tokens(entry))
-    saving_s = here.pace.write_s(left, here.in_flight()) - there_s
-    return saving_s - cost_s if saving_s > _WORTH_MOVING * cost_s else 0.0
+    here_s = here.pace.write_s(left, here.in_flight())
+    saving_s = here_s - there_s
+    clearly_s = _CLEARLY_SOONER * here_s
+    if saving_s <= _WORTH_MOVING * cost_s or there_s + cost_s >= clearly_s:
+        return 0.0
+    return saving_s - cost_s
 
 
 def _keep_preferred(entry: Entry, fitting: Collection[Server]) -> Server | None:
