@@ -11,7 +11,7 @@ from custom_components.fair_share.engines.base import EngineError
 from demo.embedded_engine import EngineMissingError
 
 from ..terminal import Progress
-from . import faults, household, memory, prefill
+from . import faults, household, memory, prefill, vllm
 from .home import NotReadyError
 
 _INTERRUPTED = 130
@@ -36,7 +36,7 @@ def add_to(benchmarks: Any) -> None:  # noqa: ANN401 - argparse keeps its type p
     """Add all of them to the command line."""
     parser = benchmarks.add_parser("live", help=__doc__.splitlines()[0])
     parts = parser.add_subparsers(required=True, metavar="NAME")
-    for part in (household, prefill, memory, faults):
+    for part in (household, prefill, memory, faults, vllm):
         part.add_to(parts)
     parser.set_defaults(run=run)
 

@@ -49,7 +49,7 @@ class Sizes:
     fast_tokens: int
 
 
-_SIZES = {1: Sizes(40, 3, 4000), 50: Sizes(4, 40, 200)}
+_SIZES = {1: Sizes(40, 3, 4000), 50: Sizes(4, 100, 200)}
 _QUICK = {1: Sizes(5, 2, 200), 50: Sizes(1, 5, 10)}
 
 
@@ -60,7 +60,9 @@ class Row:
     ``cpu_us_per_token`` is the CPU time of one process by the tokens it relayed: of the
     client itself for ``direct``, of client and queue together (they are one process)
     for ``ours``, of the proxy alone for ``litellm``. So what a way adds is ``ours``
-    less ``direct``, and all of ``litellm``.
+    less ``direct``, and all of ``litellm``. ``direct`` keeps its connections, what is
+    there to be compared with at best; ``direct_new_connection`` opens one for each
+    request, as ours does.
     """
 
     ttft_p50_ms: float
@@ -138,6 +140,7 @@ async def _start(stack: AsyncExitStack, *, litellm: bool) -> dict[str, Way]:
     home = await stack.enter_async_context(running_home([Server(engine.url)]))
     ways: dict[str, Way] = {
         "direct": HttpWay(session, engine.url),
+        "direct_new_connection": HttpWay(session, engine.url, keep=False),
         "ours": OurWay(home),
     }
     if litellm:
@@ -195,7 +198,7 @@ def _print(rows: Mapping[str, Mapping[int, Row]], load: float) -> None:
         ways = {name: row_of[streams] for name, row_of in rows.items()}
         print_table(f"{streams} streams", ways, _COLUMNS)
         for name, row in ways.items():
-            if name != "direct":
+            if name in ("ours", "litellm"):
                 added = row.ttft_p50_ms - direct[streams].ttft_p50_ms
                 print(f"  {name} adds {added:.2f} ms to the first token (p50)")
     print(f"load average before {load:.2f}")

@@ -47,18 +47,25 @@ class Way(Protocol):
 
 
 class HttpWay:
-    """A small client that asks a server, or a proxy, over connections that it keeps.
+    """A small client that asks a server, or a proxy.
 
     ``pid`` is the process whose CPU time counts; by default that of this client.
+    ``keep``: over connections that it keeps, otherwise each time over a new one.
     """
 
     def __init__(
-        self, session: aiohttp.ClientSession, url: str, pid: int | None = None
+        self,
+        session: aiohttp.ClientSession,
+        url: str,
+        pid: int | None = None,
+        *,
+        keep: bool = True,
     ) -> None:
         """Use a session without a limit of connections."""
         self._session = session
         self._url = f"{url}/v1/chat/completions"
         self._pid = pid
+        self._headers = {} if keep else {"Connection": "close"}
 
     async def stream(self, model: str, tokens: int) -> Streamed:
         """Have an answer streamed; every chunk with text is a token."""
@@ -72,7 +79,9 @@ class HttpWay:
         asked_s = monotonic()
         first_s: float | None = None
         seen = 0
-        async with self._session.post(self._url, json=body) as answer:
+        async with self._session.post(
+            self._url, json=body, headers=self._headers
+        ) as answer:
             answer.raise_for_status()
             async for line in answer.content:
                 if not line.startswith(_DATA) or line.startswith(b"data: [DONE]"):
