@@ -76,6 +76,8 @@ def test_what_was_read_in_slices_is_paid_once_though_it_was_interrupted(
     assert record.charge == PROMPT + 2 * 10 == charge(world)
     assert record.recomputed == TokenCount()
     assert record.preemptions == 1
+    # Reading on ends the pause, not the first word after it.
+    assert record.paused_s == 0.0
 
 
 def test_what_has_to_be_read_again_is_charged_to_nobody(world: World) -> None:

@@ -196,8 +196,6 @@ def test_slices_that_lose_what_was_read_are_given_up_for_a_while() -> None:
     speak(world)
     reader = world.ask(BACKGROUND, prompt=LONG)
     world.slice(reader, LEAST_TOKENS, lost=True)
-    world.slice(reader, LEAST_TOKENS)
-    world.slice(reader, LEAST_TOKENS, lost=True)
     assert world.asks(reader, 192).tokens == LEAST_TOKENS
     world.slice(reader, LEAST_TOKENS, lost=True)
     assert world.asks(reader, 256).tokens == LONG - 256
@@ -205,6 +203,21 @@ def test_slices_that_lose_what_was_read_are_given_up_for_a_while() -> None:
     assert world.asks(other, 0).tokens == LONG
     world.end(reader)
     world.now += 301
+    assert world.asks(other, 0).tokens == LEAST_TOKENS
+
+
+def test_a_prompt_that_others_keep_throwing_out_is_read_in_one_go_at_last() -> None:
+    """Else it would be read again and again."""
+    world = house(Workload.VOICE)
+    speak(world)
+    reader = world.ask(BACKGROUND, prompt=LONG)
+    for _ in range(3):
+        assert world.asks(reader, 640).tokens == LEAST_TOKENS
+        world.slice(reader, LEAST_TOKENS, lost=True)
+        world.slice(reader, LEAST_TOKENS)
+    assert world.asks(reader, 640).tokens == LONG - 640
+    other = world.ask(BACKGROUND, prompt=LONG)
+    world.end(reader)
     assert world.asks(other, 0).tokens == LEAST_TOKENS
 
 

@@ -41,6 +41,7 @@ async def test_llama_cpp_tells_slots_context_and_sight(
         vision=True,
         counts_tokens=True,
         reports_progress=True,
+        slices=True,
         resume=Resume(ResumeWay.TEMPLATE),
     )
 

@@ -40,7 +40,8 @@ class Entry:
     interruption, which are not charged to it; ``reread`` those of all runs before the
     latest. ``reads_again`` tells that an earlier run got beyond the prompt, which is
     paid. ``keeps_read`` tells that its prompt is read in slices: what an earlier run
-    has read of it is paid. ``reading`` is how the present run comes along with it.
+    has read of it is paid, and ``lost_slices`` counts how often a slice did not find
+    that. ``reading`` is how the present run comes along with it.
     ``hosts`` are the servers in reach that could run it while it waits.
     ``band`` and ``overdue_s`` hold until ``judged_until_s``, when it ages, or one of
     its class starts. ``shielded`` marks an
@@ -72,6 +73,7 @@ class Entry:
         "leaf",
         "longest_pause_s",
         "losses",
+        "lost_slices",
         "makes_room_for",
         "moves_to",
         "output_bound",
@@ -132,6 +134,7 @@ class Entry:
         self.prompt = self.estimated_prompt()
         self.reads_again = False
         self.keeps_read = False
+        self.lost_slices = 0
         self.reading = Reading()
         self.prepaid_output = 0
         self.output_bound = 0
@@ -266,15 +269,19 @@ class Entry:
             self.paused_at_s = now
         self.judged_until_s = -inf
 
-    def note_output(self, tokens: int, now: float) -> None:
-        """Note that output came, which ends a pause."""
-        if self.first_output_s is None:
-            self.first_output_s = now
+    def end_pause(self, now: float) -> None:
+        """Note that it has gone on, if it was interrupted before."""
         if self.paused_at_s is not None:
             pause = now - self.paused_at_s
             self.paused_s += pause
             self.longest_pause_s = max(self.longest_pause_s, pause)
             self.paused_at_s = None
+
+    def note_output(self, tokens: int, now: float) -> None:
+        """Note that output came, which ends a pause."""
+        if self.first_output_s is None:
+            self.first_output_s = now
+        self.end_pause(now)
         self.last_output_s = now
         self.run_output += tokens
 

@@ -27,7 +27,7 @@ def choose_victim(
     newest. Where also readers may be interrupted, for a more urgent head, one of them
     comes before writers that are as patient: its prompt is what holds up the others.
     Who reads in slices comes first and may always be interrupted: it can be left when
-    its slice ends, and loses nothing by it.
+    its slice ends, and loses nothing by it, also if its answer could not go on.
     """
     band = head.effective_band(now)
     best: Entry | None = None
@@ -61,7 +61,7 @@ def may_stop(victim: Entry, rules: PreemptionRules, now: float) -> bool:
     """Whether a running request may be interrupted at all."""
     paused_too_long = victim.paused_s >= victim.leaf.profile.max_pause_s
     return (
-        victim.request.preemptible
+        (victim.request.preemptible or victim.between_slices)
         and victim.leaf.profile.preemptible
         and not victim.preempting
         and not victim.shielded

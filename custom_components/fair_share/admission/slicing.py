@@ -33,7 +33,7 @@ _PATIENCE_OF_THE_QUIET = 4.0
 
 _LOOK_AGAIN_S = 0.05
 _LEARNING_RATE = 0.4
-_LOSSES = 2
+_LOSSES_IN_A_ROW, _LOSSES = 2, 3
 _LOSES_FOR_S = 300.0
 
 
@@ -141,7 +141,8 @@ class Slicing:
         known = self._know(server)
         reading, left = entry.reading, total - done
         limit_s = self._limit_s(entry, server, profiles, now)
-        if reading.in_one_go or limit_s == inf or now < known.loses_until_s:
+        useless = now < known.loses_until_s or entry.lost_slices >= _LOSSES
+        if useless or reading.in_one_go or limit_s == inf:
             reading.in_slices = False
             return _reads(entry, left, now)
         short = left <= LEAST_TOKENS or known.pace.keeps(limit_s, left)
@@ -161,17 +162,19 @@ class Slicing:
     ) -> None:
         """Learn from a slice for which the server computed so many tokens.
 
-        ``lost`` tells that it did not find what had been read before. If that happens
-        again, slices are of no use there for a while.
+        ``lost`` tells that it did not find what had been read before. Where that
+        happens twice running, slices are of no use there for a while; a prompt to
+        which it happens three times in all is not sliced any more.
         """
         reading, known = entry.reading, self._know(_server_of(entry))
         reading.ended_s, reading.took_s = now, seconds
         reading.read_s += seconds
         reading.lost = reading.lost + 1 if lost else 0
+        entry.lost_slices += lost
         entry.keeps_read = True
+        entry.end_pause(now - seconds)
         known.pace.note(tokens, seconds)
-        if reading.lost >= _LOSSES:
-            reading.in_one_go = True
+        if reading.lost >= _LOSSES_IN_A_ROW:
             known.loses_until_s = now + _LOSES_FOR_S
 
     def _know(self, server: Server) -> _Known:

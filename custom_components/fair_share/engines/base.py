@@ -52,7 +52,8 @@ class Capabilities:
     then the household has to declare it. ``context_tokens`` is the context of one
     slot. ``kv_tokens`` is the pool that all slots share, ``None`` when each slot has
     memory of its own. ``counts_tokens``: exact prompt counts can be had.
-    ``reports_progress``: prefill progress events can be had. ``resume``: how an
+    ``reports_progress``: prefill progress events can be had. ``slices``: a prompt can
+    probably be read ahead of its answer, part by part. ``resume``: how an
     interrupted answer goes on, ``None`` if it can't.
     """
 
@@ -69,6 +70,7 @@ class Capabilities:
     tools: bool = True
     counts_tokens: bool = False
     reports_progress: bool = False
+    slices: bool = False
     resume: Resume | None = None
 
 
@@ -316,6 +318,25 @@ class InterruptedAnswer(Exception):  # noqa: N818 - what was asked for
     """The answer was left because ``OpenAnswer.interrupt`` asked for it."""
 
 
+class PromptSlices(Protocol):
+    """A prompt that a server can read ahead of its answer, part by part.
+
+    An answer that is asked for afterwards finds in the server's cache what was read.
+    """
+
+    @property
+    def total(self) -> int:
+        """The length of the whole prompt in tokens."""
+        ...
+
+    async def read(self, upto: int) -> int:
+        """Have the first ``upto`` tokens read; return how many were in the cache.
+
+        Being cancelled closes the connection. Raises ``EngineError``.
+        """
+        ...
+
+
 class Engine(Protocol):
     """One inference server.
 
@@ -336,6 +357,17 @@ class Engine(Protocol):
 
     async def count_tokens(self, request: GenerationRequest) -> int | None:
         """Return the exact prompt length in tokens, ``None`` if it can't be had."""
+        ...
+
+    async def read_ahead(
+        self, request: GenerationRequest, answer: OpenAnswer
+    ) -> PromptSlices | None:
+        """Return the prompt in a form that can be read part by part.
+
+        It is the prompt for what follows if ``answer`` was begun. ``None`` when this
+        prompt can't be read so: because of the server, or of pictures in it. Raises
+        ``EngineError``.
+        """
         ...
 
     def stream(

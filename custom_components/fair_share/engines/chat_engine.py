@@ -19,6 +19,7 @@ from .base import (
     EngineLoad,
     GenerationRequest,
     NoChatModelError,
+    PromptSlices,
     Resume,
     UnreachableError,
 )
@@ -30,7 +31,7 @@ from .model_list import list_models
 from .open_answer import OpenAnswer
 from .patience import PatientReader
 from .picture import sees_pictures
-from .resume import Asked, continued, is_plain
+from .resume import Asked, continued, is_plain, is_text
 from .scheduling_fields import Scheduling, scheduling_fields, scheduling_headers
 from .stops import stops_of
 from .think import ThinkFilter
@@ -105,18 +106,25 @@ class ChatEngine(ABC):
         except EngineError:
             return None
 
+    async def read_ahead(
+        self, request: GenerationRequest, answer: OpenAnswer
+    ) -> PromptSlices | None:
+        """Return the prompt to be read part by part; see ``base.Engine``."""
+        if not is_text(request):
+            return None
+        self._prepare(request, answer)
+        asked = await self._asked(request, answer)
+        return await self._slices(asked)
+
     @asynccontextmanager
     async def stream(
         self, request: GenerationRequest, answer: OpenAnswer | None = None
     ) -> AsyncGenerator[AsyncIterator[Delta]]:
         """Generate; see ``base.Engine.stream``."""
         answer = OpenAnswer() if answer is None else answer
-        answer.resume = self._resume
-        answer.plain = is_plain(request)
-        asked = Asked(CHAT_PATH, await self._body(request))
-        if answer.begun:
-            asked = await self._asked_to_go_on(asked.body, answer)
-        else:
+        self._prepare(request, answer)
+        asked = await self._asked(request, answer)
+        if not answer.begun:
             answer.begin(
                 AnswerText(
                     starts_inside_think=bool(self._opens_think),
@@ -148,9 +156,25 @@ class ChatEngine(ABC):
         """Return the prompt tokens of a chat body, ``None`` if it can't be had."""
         return None
 
+    async def _slices(self, _asked: Asked) -> PromptSlices | None:
+        """Return a prompt to be read part by part, ``None`` if it can't be."""
+        return None
+
     def _defaults(self) -> Mapping[str, Any]:
         """Return the body fields that this kind of server understands."""
         return {}
+
+    def _prepare(self, request: GenerationRequest, answer: OpenAnswer) -> None:
+        """Tell an answer what the server it comes from can do with it."""
+        answer.resume = self._resume
+        answer.plain = is_plain(request)
+
+    async def _asked(self, request: GenerationRequest, answer: OpenAnswer) -> Asked:
+        """Return what asks for the answer, or for the rest of it."""
+        body = await self._body(request)
+        if answer.begun:
+            return await self._asked_to_go_on(body, answer)
+        return Asked(CHAT_PATH, body)
 
     async def _body(self, request: GenerationRequest) -> dict[str, Any]:
         if request.model is None and self._model is None:

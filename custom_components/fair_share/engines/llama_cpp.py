@@ -20,6 +20,7 @@ from .base import (
     EngineKind,
     EngineLoad,
     NotAnEngineError,
+    PromptSlices,
     Resume,
     ResumeWay,
 )
@@ -35,6 +36,7 @@ from .resume import (
     completion_body,
     try_continuing,
 )
+from .slices import TokenSlices
 from .think import opens_block
 from .values import label, positive, text, whole
 
@@ -46,6 +48,9 @@ _TEMPLATE_FIELDS = (
     "continue_final_message",
     "chat_template_kwargs",
 )
+
+# Fields that say what reads a prompt.
+_SLOT_FIELDS = ("model", "id_slot", "lora")
 
 
 class LlamaCppEngine(ChatEngine):
@@ -101,6 +106,7 @@ class LlamaCppEngine(ChatEngine):
         context = positive(settings.get("n_ctx")) or positive(meta.get("n_ctx"))
         if self._opens_think is None:
             self._opens_think = await self._prompt_opens_think()
+        counts, resume = await self._can_count(), await self._how_to_resume()
         return Capabilities(
             kind=self.kind,
             model=self._model or models[0],
@@ -111,9 +117,10 @@ class LlamaCppEngine(ChatEngine):
             kv_tokens=None if slots == 1 else context,
             # Where the chat template knows no tools they are dropped without a word.
             tools=bool(caps.get("supports_tools", True)),
-            counts_tokens=await self._can_count(),
+            counts_tokens=counts,
             reports_progress=True,
-            resume=await self._how_to_resume(),
+            slices=counts and resume is not None,
+            resume=resume,
         )
 
     async def _prompt_opens_think(self) -> bool | None:
@@ -182,16 +189,29 @@ class LlamaCppEngine(ChatEngine):
         return await self._count_in_two_calls(prompt)
 
     async def _count_in_two_calls(self, prompt: Mapping[str, Any]) -> int | None:
-        answer = await self._http.post(
-            "/tokenize",
-            {
-                "content": await self._prompt(prompt),
-                "add_special": True,
-                "parse_special": True,
-            },
-        )
+        tokens = await self._tokens(await self._prompt(prompt))
+        return None if tokens is None else len(tokens)
+
+    async def _tokens(self, prompt: str) -> list[int] | None:
+        fields = {"content": prompt, "add_special": True, "parse_special": True}
+        answer = await self._http.post("/tokenize", fields)
         tokens = answer.fields().get("tokens")
-        return len(tokens) if isinstance(tokens, list) else None
+        return tokens if isinstance(tokens, list) else None
+
+    async def _slices(self, asked: Asked) -> PromptSlices | None:
+        body = asked.body
+        rendered = asked.path == COMPLETION_PATH
+        try:
+            prompt = body["prompt"] if rendered else await self._prompt(body)
+            tokens = await self._tokens(prompt)
+            counted = None if rendered else await self._count(body)
+        except ClientFaultError, NotAnEngineError:
+            return None
+        if not tokens or counted not in {None, len(tokens)}:
+            # It is not rendered for the answer as it is here.
+            return None
+        fields = {name: body[name] for name in _SLOT_FIELDS if name in body}
+        return TokenSlices(self._http, tokens, fields)
 
 
 _SHORT = {"role": "user", "content": "Hi"}

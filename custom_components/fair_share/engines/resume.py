@@ -96,6 +96,15 @@ def is_plain(request: GenerationRequest) -> bool:
     )
 
 
+def is_text(request: GenerationRequest) -> bool:
+    """Whether the messages of a request are nothing but text, maybe in parts."""
+    contents = [message.get("content") for message in request.messages]
+    parts = [part for each in contents if isinstance(each, list) for part in each]
+    return all(isinstance(each, str | list | None) for each in contents) and all(
+        isinstance(part, Mapping) and part.get("type") == "text" for part in parts
+    )
+
+
 def continued(body: Mapping[str, Any], answer: OpenAnswer) -> Mapping[str, Any]:
     """Return the fields of a chat body that have the server go on with ``answer``."""
     return {"messages": [*body["messages"], _message(answer)], **CONTINUES}

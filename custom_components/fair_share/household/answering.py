@@ -28,6 +28,7 @@ from ..engines.base import (
 )
 from ..engines.open_answer import OpenAnswer
 from .account import RunningAccount
+from .prompt_reader import PromptReader
 from .servers import ServerPool, WatchedServer
 
 _LOSSES = 2
@@ -74,12 +75,13 @@ class Answering:
         self._fairness_id = fairness_id
         self._account = RunningAccount(grant, request)
         self._answer = OpenAnswer()
+        self._reader = PromptReader(grant, self._account, self._answer)
+        self._held_by = request.preferred_server or grant.dispatch.server_id
         self._shielded = False
         self._losses = 0
         self._waits = 0
         self._loss: EngineError | None = None
-        if request.preemptible:
-            grant.listen(self._answer.interrupt)
+        grant.listen(self._interrupt)
 
     async def deltas(self) -> AsyncGenerator[Delta]:
         """Give the deltas of the whole answer. Raises as ``Generator.generate``."""
@@ -90,8 +92,10 @@ class Answering:
                         yield delta
             except InterruptedAnswer:
                 loss = None
+                self._held_by = self._grant.dispatch.server_id
                 self._end_run()
-                await self._leave()
+                if self._account.inside:
+                    await self._leave()
             except EngineError as err:
                 self._outlive(err)
                 loss = self._loss
@@ -113,9 +117,16 @@ class Answering:
             origin=Origin(self._grant.dispatch.band, self._fairness_id),
         )
         account = self._account
-        account.begin_run(server.capabilities)
+        held = self._held_by == self._grant.dispatch.server_id
+        account.begin_run(server.capabilities, held=held)
         self._shielded = False
         try:
+            async with aclosing(self._reader.read(server, generation)) as slices:
+                async for progress in slices:
+                    yield progress
+                    account.check()
+            self._stay_from_here()
+            account.ask_rest()
             async with server.engine.stream(generation, self._answer) as deltas:
                 async for delta in deltas:
                     yield account.note(delta)
@@ -131,6 +142,19 @@ class Answering:
             if account.left():
                 self._servers.drain(self._grant.dispatch.server_id)
             raise
+
+    def _interrupt(self) -> None:
+        self._answer.interrupt()
+        self._reader.wake()
+
+    def _stay_from_here(self) -> None:
+        """Tell the queue that this answer can't be left any more, if so.
+
+        As long as only a prompt is read in slices there is nothing to go on with.
+        """
+        if not self._preemptible:
+            self._answer.stay()
+            self._grant.shield(shielded=True)
 
     def _shield(self) -> None:
         """Tell the queue when the answer can't be interrupted, and when it can."""
@@ -164,9 +188,14 @@ class Answering:
             self._loss, self._losses = error, self._losses + 1
         else:
             self._loss, self._waits = self._loss or error, self._waits + 1
-        can_go_on = answer.begun and self._preemptible and answer.can_go_on()
+        if answer.begun:
+            can_go_on = self._preemptible and answer.can_go_on()
+        else:
+            # What was read of the prompt is paid; it must not be paid once more.
+            can_go_on = self._account.keeps
         if self._losses > _LOSSES or self._waits > _WAITS or not can_go_on:
             raise self._loss
+        self._held_by = ""
         self._end_run()
 
     async def _pause(self, loss: EngineError | None) -> None:
