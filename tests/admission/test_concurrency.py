@@ -300,12 +300,12 @@ class TestPace:
     def test_what_spans_several_numbers_of_requests_teaches_nothing(self) -> None:
         world, asked = self.one()
         world.now += 5
-        other = world.ask(CHAT)
+        other = world.ask(CHAT, prompt=100)
         world.now += 5
         world.output(asked)
         world.output(other)
         assert pace_of(world).gain(1) == 0.0
-        assert pace_of(world).read_s(10) == pytest.approx(5.0)
+        assert pace_of(world).read_s(100) == pytest.approx(5.0)
 
     def test_what_others_do_past_the_queue_teaches_nothing(self) -> None:
         world, asked = self.one()
@@ -322,6 +322,35 @@ class TestPace:
         assert pace_of(world).read_s(100) == pytest.approx(0.2)
         world.end(asked, tokens=TokenCount(100, 900, 1))
         assert pace_of(world).read_s(100) == pytest.approx(2.0)
+
+    def test_a_prompt_that_was_cached_after_all_tells_nothing(self) -> None:
+        world, asked = self.one(prompt=1000)
+        world.now += 2
+        world.output(asked)
+        world.end(asked, tokens=TokenCount(10, 990, 1))
+        assert pace_of(world).gain(1) == 0.0
+        other = world.ask(CHAT, prompt=20)
+        world.now += 2
+        world.output(other)
+        assert pace_of(world).gain(1) == 0.0
+
+    def test_a_server_that_only_wrote_is_known_by_its_writing(self) -> None:
+        world, asked = self.one(prompt=10)
+        world.output(asked)
+        for _ in range(25):
+            world.now += 1
+            world.output(asked)
+        assert pace_of(world).gain(1) == pytest.approx(1.0)
+        assert pace_of(world).paying(4) == 2
+
+    def test_where_no_token_took_any_time_nothing_is_known(self) -> None:
+        world, asked = self.one(prompt=100)
+        world.now += 30
+        world.output(asked)
+        assert pace_of(world).paying(4) == 1
+        world.end(asked, tokens=TokenCount(0, 100, 1))
+        pace_of(world).look(world.now + 5)
+        assert pace_of(world).paying(4) == 1
 
     def test_progress_that_is_told_twice_teaches_once(self) -> None:
         world, asked = self.one(prompt=200)

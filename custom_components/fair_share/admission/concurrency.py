@@ -28,6 +28,9 @@ _LOOK_EVERY_S = 1.0
 _PURE = 0.9
 """What one request did is only learnt from if all the same number, nearly, ran then."""
 
+_FEW_TOKENS = 32
+"""Fewer tokens tell nothing of how fast a prompt is read: it takes time to begin."""
+
 _UNKNOWN_SLOWDOWN = 0.5
 """How much slower each gets among more than was seen: halfway between a server that
 does many as fast as one and one that does them in turn."""
@@ -70,11 +73,19 @@ class _Window:
     """What a running request has done since its last report.
 
     Since ``since_s`` with as many others as now, ``mixed_s`` before that with other
-    numbers of them. ``read_tokens`` of its prompt are known to be computed, and the
-    latest of them are noted at ``read_at``.
+    numbers of them. ``read_tokens`` of its prompt are known to be computed; the latest
+    ``noted`` of them, which took ``read_s``, are noted at ``read_at``.
     """
 
-    __slots__ = ("mixed_s", "read_at", "read_tokens", "reading", "since_s")
+    __slots__ = (
+        "mixed_s",
+        "noted",
+        "read_at",
+        "read_s",
+        "read_tokens",
+        "reading",
+        "since_s",
+    )
 
     def __init__(self, entry: Entry, since_s: float) -> None:
         self.since_s = since_s
@@ -82,6 +93,12 @@ class _Window:
         self.reading = True
         self.read_tokens = _computed(entry)
         self.read_at: _Level | None = None
+        self.noted = 0
+        self.read_s = 0.0
+
+    def restart(self, now: float) -> None:
+        """Begin what will be reported next."""
+        self.since_s, self.mixed_s = now, 0.0
 
 
 class Pace:
@@ -125,9 +142,10 @@ class Pace:
         """Note that more of its prompt is counted."""
         window = self._windows[entry]
         more = _computed(entry) - window.read_tokens
-        if not window.reading or more <= 0:
+        if not window.reading or more < _FEW_TOKENS:
             return
         window.read_tokens += more
+        window.noted, window.read_s = more, now - window.since_s + window.mixed_s
         window.read_at = self._learn_from(window, now)
         if window.read_at is not None:
             window.read_at.prompt += more
@@ -138,7 +156,7 @@ class Pace:
         if window.reading:
             self.note_read(entry, now)
             window.reading = False
-            window.since_s, window.mixed_s = now, 0.0
+            window.restart(now)
         elif level := self._learn_from(window, now):
             level.output += tokens
 
@@ -147,13 +165,20 @@ class Pace:
         window = self._windows[entry]
         more = _computed(entry) - window.read_tokens
         window.read_tokens += more
-        if window.read_at is not None:
-            window.read_at.prompt = max(0.0, window.read_at.prompt + more)
+        level = window.read_at
+        if level is None or not more:
+            return
+        if window.noted + more < _FEW_TOKENS:
+            more = -window.noted
+            level.read_s = max(0.0, level.read_s - window.read_s)
+            window.read_at = None
+        window.noted += more
+        level.prompt = max(0.0, level.prompt + more)
 
     def _learn_from(self, window: _Window, now: float) -> _Level | None:
         """End what is reported now; return where to note it, ``None`` if nowhere."""
         own_s, mixed_s = now - window.since_s, window.mixed_s
-        window.since_s, window.mixed_s = now, 0.0
+        window.restart(now)
         if self._foreign or own_s < _PURE * (own_s + mixed_s):
             return None
         requests = len(self._windows)
@@ -250,7 +275,7 @@ class Pace:
 
     def _is_known(self, requests: int) -> bool:
         level = self._levels.get(requests)
-        return level is not None and level.known
+        return level is not None and level.known and self.gain(requests) > 0
 
     def _alone(self) -> tuple[float, float]:
         """Return the seconds of a token that is read and one that is written alone.
