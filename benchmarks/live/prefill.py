@@ -120,10 +120,10 @@ async def _enter(way: Open, prompts: Prompts, length: int) -> Side:
         speaking.cancel()
         await asyncio.gather(speaking, return_exceptions=True)
     first_s = reading.first_s or monotonic()
-    return _side(voice.times, reading.asked_s, first_s)
+    return seen_meanwhile(voice.times, reading.asked_s, first_s)
 
 
-def _side(times: Sequence[float], from_s: float, to_s: float) -> Side:
+def seen_meanwhile(times: Sequence[float], from_s: float, to_s: float) -> Side:
     """Return what was seen of an answer's pieces while a prompt was read.
 
     A gap that began before or lasts longer counts whole.
