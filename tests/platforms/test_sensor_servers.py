@@ -1,6 +1,8 @@
 """Sensors of servers, and what is left without them."""
 
-from homeassistant.const import STATE_UNAVAILABLE
+import asyncio
+
+from homeassistant.const import STATE_UNAVAILABLE, STATE_UNKNOWN
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers.event import async_track_state_change_event
 import pytest
@@ -72,3 +74,18 @@ async def test_the_state_of_a_server_says_why_it_cannot_be_used(
     household.servers.get("server").report(error)
     await elapse(0)
     assert states[0] == state
+
+
+async def test_requests_from_elsewhere_are_unknown_until_the_server_told_them(
+    household: Household, show: Show, elapse: Elapse, llama: FakeServer
+) -> None:
+    assert show("server_foreign_requests") == STATE_UNKNOWN
+    async with asyncio.timeout(120):
+        while show("server_foreign_requests") == STATE_UNKNOWN:
+            await elapse(0.05)
+    assert show("server_foreign_requests") == "0"
+
+    await llama.stop()
+    household.servers.get("server").report(UnreachableError("connection refused"))
+    await elapse(6)
+    assert show("server_foreign_requests") == STATE_UNAVAILABLE
