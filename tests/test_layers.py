@@ -7,6 +7,7 @@ import pytest
 from tests.metadata.source import PACKAGE, imports
 
 DOWNWARDS = {
+    "actions": {"actions", "agents", "household", "engines", "admission", "const"},
     "admission": {"admission"},
     "engines": {"engines", "admission"},
     "household": {"household", "engines", "admission", "const"},

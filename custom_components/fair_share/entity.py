@@ -14,6 +14,7 @@ from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 
 from .admission.model import ROOT_ID, Workload
 from .const import DOMAIN, SUBENTRY_SERVER
+from .household.permission import async_need_admin
 from .household.registry import BUILT_IN_IDS, device_identifier
 from .household.runtime import FairShareConfigEntry, Household
 
@@ -227,9 +228,12 @@ class RuleEntity(FairShareEntity):
         self._attr_unique_id = f"{entry.entry_id}_{key}"
         self.rules = self._household.settings
 
-    @callback
-    def async_change(self, option: str, value: str | float) -> None:
-        """Change an option of the household; its queue follows at once."""
+    async def async_change(self, option: str, value: str | float) -> None:
+        """Change an option of the household; its queue follows at once.
+
+        Raises ``Unauthorized`` for users that are no administrators.
+        """
+        await async_need_admin(self.hass, self._context)
         entry = self._household.entry
         self.hass.config_entries.async_update_entry(
             entry, options={**entry.options, option: value}

@@ -18,6 +18,7 @@ from .const import (
 from .entity import FairShareEntity, Place, RuleEntity, async_add_to_places
 from .flows.schemas import MAX_WEIGHT, MIN_WEIGHT
 from .household.changes import async_change_share, has_rules
+from .household.permission import async_need_admin
 from .household.runtime import FairShareConfigEntry, Household
 from .household.settings import percent
 
@@ -64,7 +65,7 @@ class BackgroundShareNumber(RuleEntity, NumberEntity):
     @override
     async def async_set_native_value(self, value: float) -> None:
         """Keep another share from now on."""
-        self.async_change(CONF_BACKGROUND_SHARE, value)
+        await self.async_change(CONF_BACKGROUND_SHARE, value)
 
 
 class ShareNumber(FairShareEntity, NumberEntity):
@@ -98,9 +99,19 @@ class ShareNumber(FairShareEntity, NumberEntity):
 
     @override
     async def async_set_native_value(self, value: float) -> None:
-        """Change it from now on."""
-        async_change_share(self._household, self._node_id, {self._key: value})
+        """Change it from now on.
+
+        Raises ``Unauthorized`` for users that are no administrators.
+        """
+        await async_need_admin(self.hass, self._context)
+        async_change_share(
+            self._household, self._node_id, {self._key: self.stored(value)}
+        )
         self.async_refresh()
+
+    def stored(self, value: float) -> float | None:
+        """Return what is stored for a number, ``None`` for nothing."""
+        return value
 
     @callback
     @override
@@ -141,8 +152,6 @@ class QuotaNumber(ShareNumber):
         return 0.0 if spec.quota is None else float(spec.quota.tokens)
 
     @override
-    async def async_set_native_value(self, value: float) -> None:
-        """Change the quota; its period and what happens at its end stay."""
-        tokens = int(value) or None
-        async_change_share(self._household, self._node_id, {self._key: tokens})
-        self.async_refresh()
+    def stored(self, value: float) -> float | None:
+        """Return the quota; its period and what happens at its end stay."""
+        return int(value) or None

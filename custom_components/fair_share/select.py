@@ -40,4 +40,4 @@ class PolicySelect(RuleEntity, SelectEntity):
     @override
     async def async_select_option(self, option: str) -> None:
         """Follow another policy from now on."""
-        self.async_change(CONF_POLICY, option)
+        await self.async_change(CONF_POLICY, option)

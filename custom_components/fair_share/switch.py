@@ -9,6 +9,7 @@ from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 from .admission.model import Workload
 from .entity import RuleEntity
 from .household.changes import async_pause, async_resume
+from .household.permission import async_need_admin
 from .household.runtime import FairShareConfigEntry
 
 PARALLEL_UPDATES = 0
@@ -39,11 +40,13 @@ class PauseBackgroundSwitch(RuleEntity, SwitchEntity):
     @override
     async def async_turn_on(self, **_kwargs: Any) -> None:
         """Start no background work from now on."""
+        await async_need_admin(self.hass, self._context)
         async_pause(self._household, (), (Workload.BACKGROUND,))
         self.async_refresh()
 
     @override
     async def async_turn_off(self, **_kwargs: Any) -> None:
         """Let it go on."""
+        await async_need_admin(self.hass, self._context)
         async_resume(self._household, (), (Workload.BACKGROUND,))
         self.async_refresh()

@@ -28,6 +28,10 @@ from tests.flow_texts import TEXTS, TRANSLATIONS, placeholders
 from tests.metadata.source import PACKAGE, calls, text_argument, tree
 
 ICONS: dict[str, Any] = json.loads((PACKAGE / "icons.json").read_text())
+ACTION_FILES = sorted(
+    str(p.relative_to(PACKAGE))
+    for p in (*PACKAGE.glob("actions/*.py"), PACKAGE / "household" / "permission.py")
+)
 AGENT_FILES = sorted(str(p.relative_to(PACKAGE)) for p in PACKAGE.glob("agents/*.py"))
 
 
@@ -133,6 +137,27 @@ def _raised() -> dict[str, set[str]]:
     return raised
 
 
+def _mistakes() -> dict[str, set[str]]:
+    """Return the keys that actions and entities refuse by, with their placeholders."""
+    refused: dict[str, set[str]] = {}
+    for path in ACTION_FILES:
+        for call in calls(tree(path), "mistake"):
+            given = [ast_keys(arg) for arg in call.args[1:2]]
+            refused[ast.literal_eval(call.args[0])] = set().union(*given)
+        for call in calls(tree(path), "NotAllowed"):
+            refused[ast.literal_eval(call.args[1])] = set()
+        for call in calls(tree(path), "HomeAssistantError"):
+            named = {keyword.arg: keyword.value for keyword in call.keywords}
+            refused[ast.literal_eval(named["translation_key"])] = set()
+        for call in calls(tree(path), "AgentError"):
+            refused |= {
+                node.value: set()
+                for node in ast.walk(call)
+                if isinstance(node, ast.Constant) and isinstance(node.value, str)
+            }
+    return refused
+
+
 def _raised_at_start() -> dict[str, set[str]]:
     """Return the keys by which a household does not start, with their placeholders."""
     return {
@@ -152,12 +177,12 @@ def ast_keys(node: Any) -> set[str]:
 def test_every_exception_has_a_text_and_no_text_is_left_over() -> None:
     explained = {explain(Rejected(reason)).key for reason in RejectReason}
     explained |= {explain(kind()).key for kind in _engine_errors()}
-    used = explained | set(_raised()) | set(_raised_at_start())
+    used = explained | set(_raised()) | set(_raised_at_start()) | set(_mistakes())
     assert used == set(TRANSLATIONS["exceptions"])
 
 
 def test_every_placeholder_of_an_exception_is_filled() -> None:
-    given = _raised() | _raised_at_start()
+    given = _raised() | _raised_at_start() | _mistakes()
     unfilled = {
         key
         for key, text in TRANSLATIONS["exceptions"].items()

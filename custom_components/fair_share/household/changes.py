@@ -20,6 +20,20 @@ def has_rules(household: Household, node_id: str) -> bool:
     return node_id == GUEST_ID or node_id in household.entry.subentries
 
 
+def stored_share(household: Household, node_id: str) -> dict[str, Any]:
+    """Return what is stored of a member's or device's share.
+
+    With the keys of a subentry's data. Raises ``KeyError`` as below.
+    """
+    if node_id != GUEST_ID:
+        return dict(household.entry.subentries[node_id].data)
+    return {
+        key.removeprefix(GUEST_PREFIX): value
+        for key, value in household.entry.options.items()
+        if key.startswith(GUEST_PREFIX)
+    }
+
+
 @callback
 def async_change_share(
     household: Household, node_id: str, values: Mapping[str, Any]

@@ -99,6 +99,10 @@ class Registry:
         """Return what was configured of a node. Raises ``KeyError``."""
         return self._nodes[node_id]
 
+    def has_direct(self, member_id: str) -> bool:
+        """Whether a member asks also without a device."""
+        return direct_id(member_id) in self._nodes
+
     def member_ids(self) -> tuple[str, ...]:
         """Return the members, with those that every household has."""
         return (*BUILT_IN_IDS, *self.members)

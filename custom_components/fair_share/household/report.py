@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from homeassistant.util.json import JsonObjectType
 
-from ..admission.model import ROOT_ID, RequestRecord, TokenCount
+from ..admission.model import ROOT_ID, RequestRecord, TokenCount, Workload
 from ..admission.status import NodeStatus, RequestStatus, ServerStatus, WindowStatus
 from ..const import GUEST_ID, SHARED_ID
 from .registry import direct_id
@@ -73,10 +73,24 @@ def queue_report(household: Household) -> JsonObjectType:
         "running": status.running,
         "fairness_gap": round(status.fairness_gap, 1),
         "fairness_bound": round(status.fairness_bound, 1),
+        "expected_wait_s": {
+            workload.value: _rounded(household.expected_wait_s(workload))
+            for workload in Workload
+        },
+        **paused_report(household),
         "requests": [
             _request(household, request, titles) for request in status.requests
         ],
         "servers": [_server(view, placed.get(view.server_id)) for view in views],
+    }
+
+
+def paused_report(household: Household) -> JsonObjectType:
+    """Return the members, devices and kinds of requests of which nothing starts."""
+    rules = household.settings
+    return {
+        "paused": [*sorted(map(household.registry.name, rules.paused_nodes))],
+        "paused_workloads": [*sorted(each.value for each in rules.paused_workloads)],
     }
 
 
@@ -120,7 +134,7 @@ def _account(status: NodeStatus, titles: Mapping[str, str]) -> JsonObjectType:
         "preemptions": status.preemptions,
         **_tokens(status.tokens),
         "charge": round(status.charge, 1),
-        "quota": _window(status.window),
+        "quota": window_report(status.window),
         "last_request": last,
     }
 
@@ -134,7 +148,8 @@ def _tokens(tokens: TokenCount) -> JsonObjectType:
     }
 
 
-def _window(window: WindowStatus) -> JsonObjectType:
+def window_report(window: WindowStatus) -> JsonObjectType:
+    """Return a quota and what was used of it in its current period."""
     return {
         "window": window.window.value,
         "started_at": window.started_at.isoformat(),

@@ -1,7 +1,7 @@
 """The running household: the one object behind a config entry."""
 
 from collections.abc import AsyncIterator, Iterable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 
 from homeassistant.config_entries import ConfigEntry
 from homeassistant.core import HomeAssistant
@@ -149,6 +149,12 @@ class Household:
         """Whether nothing of a node starts for now. Raises ``KeyError``."""
         paused = self.settings.paused_nodes
         return bool(paused) and not paused.isdisjoint(self.queue.path_ids(node_id))
+
+    def owners(self, class_id: str) -> tuple[str, ...]:
+        """Return whose a request class is, from the household down; of none if gone."""
+        with suppress(KeyError):
+            return self.queue.path_ids(class_id)
+        return ()
 
     def tell_paused(self, node_ids: frozenset[str]) -> None:
         """Tell whoever shows these, and all below them, that they look different."""

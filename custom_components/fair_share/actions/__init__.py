@@ -1,0 +1,1 @@
+"""What the actions do, one file for each kind of them."""
