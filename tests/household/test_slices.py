@@ -281,19 +281,21 @@ async def test_beside_a_voice_command_it_rests_and_goes_on_after_it(
 
 async def test_who_rests_makes_room_at_once(hass: HomeAssistant) -> None:
     async with SlicingServer(slots=2, pieces=["ok"]) as fake, home(hass, fake) as house:
-        gates = [asyncio.Event(), asyncio.Event()]
-        fake.pieces = [gates[0], gates[1], "on"]
+        gate, one, other = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        fake.happens.append(gate)
+        fake.pieces = [one, other, "on"]
+        summary = Reader(house)
+        await (await fake.wait_slices(1)).wait_started()
         first = voice(house)
         await fake.wait_chats(1)
-        summary = Reader(house)
-        await until(lambda: house.status().running == 2)
-        assert summary.progress == []
+        gate.set()
+        await until(lambda: summary.progress == [64])
         second = voice(house)
         await fake.wait_chats(2)
-        assert fake.slices == []
+        assert len(fake.slices) == 1
         assert house.status().waiting == 1
-        for gate in gates:
-            gate.set()
+        one.set()
+        other.set()
         await asyncio.gather(first.task, second.task, summary.task)
     assert record_of(house, Workload.BACKGROUND).preemptions == 1
 
