@@ -22,7 +22,7 @@ from demo.ports import free_port
 from .fake_engine import FAST, PACED
 
 VERSION = "1.82.6"
-"""Releases right after this one, and a later one, were not the authors': never take
+"""The two releases after this one held malicious code, and so did a later one: never take
 just any."""
 
 _OVERRIDES = "uvloop>=0.22.1\n"
