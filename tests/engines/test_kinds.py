@@ -15,6 +15,7 @@ from custom_components.fair_share.engines.base import (
     LoadingError,
     Resume,
     ResumeWay,
+    ServerFaultError,
     UnreachableError,
 )
 from custom_components.fair_share.engines.prometheus import labels, total
@@ -135,6 +136,17 @@ async def test_an_older_llama_cpp_does_not_tell_what_its_slots_hold(
     llama_server.override["/slots"] = Failure(200, json.dumps(slots))
     llama_server.hide = {"/metrics"}
     assert await llama.load() == EngineLoad(2, slots=2)
+
+
+async def test_a_llama_cpp_that_is_too_busy_to_tell_its_load_is_not_away(
+    llama: Engine, llama_server: FakeServer
+) -> None:
+    await llama.probe()
+    for path in ("/metrics", "/slots"):
+        llama_server.override[path] = failure(500, "too busy")
+    with pytest.raises(ServerFaultError):
+        await llama.load()
+    assert (await llama.probe()).slots == 2
 
 
 @pytest.mark.parametrize("hidden", [set(), {"/metrics"}, {"/metrics", "/slots"}])

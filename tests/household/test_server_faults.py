@@ -55,11 +55,17 @@ async def home(hass: HomeAssistant, *fakes: FakeServer) -> AsyncIterator[Househo
     await hass.config_entries.async_unload(entry.entry_id)
 
 
-async def say(household: Household, content: object = "hello", **fields: Any) -> str:
-    """Ask something; return the text of the answer."""
+async def say(
+    household: Household,
+    content: object = "hello",
+    servers: frozenset[str] | None = None,
+    **fields: Any,
+) -> str:
+    """Ask something, of one of these servers; return the text of the answer."""
     asker = household.identity.resolve(Context(user_id="user_parent"), None, None)
     request = GenerationRequest([{"role": "user", "content": content}], 60, **fields)
-    async with household.generate(Ask(asker, Workload.CHAT, request)) as deltas:
+    ask = Ask(asker, Workload.CHAT, request, servers=servers)
+    async with household.generate(ask) as deltas:
         return "".join([d.text async for d in deltas if isinstance(d, Content)])
 
 
@@ -219,6 +225,22 @@ async def test_a_picture_is_refused_unsent_where_nobody_can_see(
         assert refusal.value.reason is RejectReason.NO_VISION
         assert len(fake.requests) == asked_before
         assert household.status().waiting == 0
+
+
+async def test_what_is_meant_for_one_server_goes_nowhere_else(
+    hass: HomeAssistant,
+) -> None:
+    seeing = FakeServer()
+    seeing.vision = True
+    async with FakeServer() as blind, seeing, home(hass, blind, seeing) as household:
+        sent = [len(blind.chats), len(seeing.chats)]
+        for content, server_id in (("hello", "server_0"), ([PICTURE], "server_1")):
+            only = frozenset({server_id})
+            assert await say(household, content, only) == "Hello from the fake"
+        assert [len(blind.chats), len(seeing.chats)] == [sent[0] + 1, sent[1] + 1]
+        with pytest.raises(Rejected) as refusal:
+            await say(household, [PICTURE], frozenset({"server_0"}))
+        assert refusal.value.reason is RejectReason.NO_SERVER
 
 
 async def test_a_picture_waits_for_the_server_that_could_see(

@@ -89,7 +89,9 @@ class ChatEngine(ABC):
         wanted = self._wanted_model
         self._model = wanted if wanted in models else models[0]
         capabilities = await self._facts(models, entries)
-        if await self._has_room(capabilities):
+        untried = not self._streamed or self._vision is None
+        # What is busy with a long prompt does not tell its load, and is not away.
+        if untried and await self._has_room(capabilities):
             if not self._streamed:
                 await self._try_chat()
             if self._vision is None:
