@@ -22,7 +22,7 @@ from demo.ports import free_port
 from .fake_engine import FAST, PACED
 
 VERSION = "1.82.6"
-"""The two releases after this one held malicious code, and so did a later one: never take
+"""Two releases right after this one held malicious code, a later one too: never take
 just any."""
 
 _OVERRIDES = "uvloop>=0.22.1\n"
