@@ -17,7 +17,7 @@ from tests.common import until
 from tests.documented import documented_request
 from tests.live.test_preemption_live import Answer, background, read, story
 from tests.live.vllm_fixtures import running_router
-from tests.live.vllm_home import home, metric_is
+from tests.live.vllm_home import home, sent
 
 pytestmark = [pytest.mark.vllm, pytest.mark.timeout(1000)]
 
@@ -89,7 +89,7 @@ async def test_the_cluster_goes_on_with_what_the_household_decided(
         asking = []
         for waiting, workload in enumerate((Workload.BACKGROUND, Workload.VOICE), 1):
             asking.append(asyncio.create_task(ask(workload.value, workload)))
-            await metric_is(vllm_server, "num_requests_waiting", waiting)
+            await sent(household, vllm_server, len(running) + waiting)
         await asyncio.gather(*asking, *writing)
     assert served == ["voice", "background"]
     assert [answer.usage.output_tokens for answer in running] == [400, 800]

@@ -14,9 +14,10 @@ from custom_components.fair_share.const import (
 )
 from custom_components.fair_share.engines.base import FinishReason, Resume, ResumeWay
 from demo.embedded_engine import EmbeddedEngine
+from demo.vllm_engine import BLOCK_TOKENS
 from tests.common import until
 from tests.live.test_preemption_live import Answer, background, read, records, story
-from tests.live.vllm_home import home, metric, metric_is
+from tests.live.vllm_home import home, metric, sent
 
 pytestmark = [pytest.mark.vllm, pytest.mark.timeout(1000)]
 
@@ -59,8 +60,9 @@ async def test_a_voice_command_is_answered_while_background_work_pauses(
     assert sum(record.preemptions for record in wrote) == 1
     assert [record.tokens.output for record in wrote] == [700] * 2
     (reread,) = [record.recomputed for record in wrote if record.preemptions]
-    # vLLM kept all of it but the last block, which is not whole.
-    assert reread.cached > reread.uncached
+    # vLLM still had the prompt but for its last block, which is not whole. What random
+    # weights wrote can be other tokens when it is read.
+    assert reread.cached >= wrote[0].tokens.prompt // BLOCK_TOKENS * BLOCK_TOKENS
 
 
 @pytest.mark.parametrize(
@@ -94,6 +96,6 @@ async def test_what_waits_inside_is_served_by_its_band_if_the_server_is_told(
         asking = []
         for waiting, workload in enumerate((Workload.BACKGROUND, Workload.VOICE), 1):
             asking.append(asyncio.create_task(ask(workload.value, workload)))
-            await metric_is(vllm_server, "num_requests_waiting", waiting)
+            await sent(household, vllm_server, len(running) + waiting)
         await asyncio.gather(*asking, *writing)
     assert served == order

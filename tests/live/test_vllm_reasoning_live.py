@@ -50,15 +50,15 @@ async def engine(server: EmbeddedEngine, socket_enabled: None) -> AsyncIterator[
         yield engine
 
 
-async def end_of_reasoning(server: EmbeddedEngine) -> int:
-    """Return the token that ends a block of reasoning."""
-    body = {"model": "tiny", "prompt": "</think>", "add_special_tokens": False}
+async def tags(server: EmbeddedEngine) -> list[str]:
+    """Return the tokens that begin and end a block of reasoning."""
+    body = {"model": "tiny", "prompt": "<think></think>", "add_special_tokens": False}
     async with (
         aiohttp.ClientSession() as session,
         session.post(f"{server.url}/tokenize", json=body) as response,
     ):
-        (token,) = (await response.json())["tokens"]
-    return int(token)
+        opening, closing = (await response.json())["tokens"]
+    return [str(opening), str(closing)]
 
 
 def rest_of(received: str) -> str:
@@ -74,8 +74,8 @@ async def run(
     """Read on, and leave after so many pieces; return what came."""
     parameters: dict[str, Any] = {
         "structured_outputs": {"regex": rest_of(answer.text.received)},
-        # The tag could also be spelled with several tokens, which no model does.
-        "logit_bias": {str(await end_of_reasoning(server)): 100},
+        # The tags could also be spelled with several tokens, which no model does.
+        "logit_bias": dict.fromkeys(await tags(server), 100),
         "temperature": 0,
     }
     seen: list[Delta] = []

@@ -1,6 +1,5 @@
 """Households in front of a real vLLM."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -46,8 +45,8 @@ async def metric(engine: EmbeddedEngine, name: str) -> float:
     return value
 
 
-async def metric_is(engine: EmbeddedEngine, name: str, value: float) -> None:
-    """Ask the engine until one of its metrics has this value."""
-    async with asyncio.timeout(30):
-        while await metric(engine, name) != value:
-            pass
+async def sent(household: Household, engine: EmbeddedEngine, count: int) -> None:
+    """Wait until so many requests are with the engine."""
+    await until(lambda: household.status().running == count)
+    # What it is asked after them it answers after it has taken them in.
+    await metric(engine, "num_requests_waiting")
