@@ -25,6 +25,9 @@ VERSION = "1.82.6"
 """Two releases right after this one held malicious code, a later one too: never take
 just any."""
 
+_NEWEST = "2026-03-23T00:00:00Z"
+"""Nor anything that it needs from after its own days."""
+
 _OVERRIDES = "uvloop>=0.22.1\n"
 """What it pins does not compile for this Python."""
 
@@ -100,7 +103,7 @@ async def _installed() -> Path:
     overrides.write_text(_OVERRIDES)
     await _call(uv, "venv", "--clear", "--python", sys.executable, str(folder))
     install = ("pip", "install", "--python", str(python), "--override", str(overrides))
-    await _call(uv, *install, f"litellm[proxy]=={VERSION}")
+    await _call(uv, *install, "--exclude-newer", _NEWEST, f"litellm[proxy]=={VERSION}")
     complete.touch()
     return python
 
