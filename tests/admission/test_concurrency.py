@@ -139,6 +139,17 @@ def test_the_overdue_start_whether_it_pays_or_not() -> None:
     assert world.order() == asked
 
 
+def test_when_it_becomes_urgent_is_a_moment_to_look_again() -> None:
+    world = limited()
+    world.ask(VOICE)
+    world.ask(TASK)
+    age_s = DEFAULT_PROFILES[Workload.TASK].age_step_s
+    assert world.scheduler.next_deadline(world.now) == age_s
+    world.pass_time(age_s)
+    assert world.scheduler.next_deadline(world.now) is None
+    assert len(world.order()) == 2
+
+
 def test_the_reserved_share_is_served_whether_it_pays_or_not() -> None:
     world = limited()
     world.set(background_share=0.5, background_debt=100.0)

@@ -155,7 +155,7 @@ def test_what_no_server_in_reach_can_hold_holds_up_nobody_behind_it(
     small = world.ask(ADA)
     assert world.order() == [small]
     assert rule_of(world, large) is Rule.NO_SERVER
-    assert world.scheduler.next_deadline() == 120
+    assert world.scheduler.next_deadline(world.now) == 120
     world.pass_time(120)
     assert [each.request_id for each in world.rejected] == [large]
 
@@ -338,14 +338,14 @@ def test_while_no_server_can_be_reached_requests_wait_for_their_patience(
     voice = world.ask("parent/direct/voice")
     background = world.ask("parent/direct/background")
     assert rule_of(world, voice) is Rule.NO_SERVER
-    assert world.scheduler.next_deadline() == 60
+    assert world.scheduler.next_deadline(world.now) == 60
     world.pass_time(60)
     assert [each.request_id for each in world.rejected] == [voice]
     assert world.rejected[0].error.reason is RejectReason.NO_SERVER
     world.server(capacity(slots=1))
     world.decide()
     assert world.order() == [background]
-    assert world.scheduler.next_deadline() is None
+    assert world.scheduler.next_deadline(world.now) is None
 
 
 def test_patience_begins_when_the_last_server_was_lost(world: World) -> None:
@@ -365,7 +365,7 @@ def test_patience_begins_when_the_last_server_was_lost(world: World) -> None:
 def test_another_server_keeps_patience_from_running_out(world: World) -> None:
     world.server(capacity("other", slots=1))
     world.scheduler.close_server("server", world.now)
-    assert world.scheduler.next_deadline() is None
+    assert world.scheduler.next_deadline(world.now) is None
 
 
 def test_a_removed_server_gives_its_places_away(world: World) -> None:

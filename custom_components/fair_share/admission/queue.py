@@ -463,7 +463,8 @@ class AdmissionQueue:
             return
         reset = self.scheduler.next_reset() - self.clock.wall()
         delays = [_LONGEST_SLEEP_S, max(reset.total_seconds(), 0.0)]
-        deadline = self.scheduler.next_deadline()
+        now = self.clock.monotonic()
+        deadline = self.scheduler.next_deadline(now)
         if deadline is not None:
             delays.append(max(deadline - self.clock.monotonic(), 0.0))
         loop = asyncio.get_running_loop()

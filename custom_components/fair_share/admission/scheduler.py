@@ -397,10 +397,23 @@ class Scheduler:
             entry.preempting = True
         return tuple(entry.request.request_id for entry in leaving)
 
-    def next_deadline(self) -> float | None:
-        """Return when a waiting request runs out of patience, in monotonic seconds."""
+    def next_deadline(self, now: float) -> float | None:
+        """Return when time alone changes what waits, in monotonic seconds.
+
+        It runs out of patience; or it is overdue or more urgent and then starts on a
+        slot that was free for it before.
+        """
         ends = [entry.patience_ends_s() for entry in self._board.out_of_reach()]
-        return min((end for end in ends if end is not None), default=None)
+        moments = [end for end in ends if end is not None]
+        if self._board.free_slots() > 0:
+            heads = [leaf.head for leaf in self._board.backlogged.values() if leaf.head]
+            moments += [
+                moment
+                for head in heads
+                for moment in (head.overdue_s, head.judged_until_s)
+                if now < moment < inf
+            ]
+        return min(moments, default=None)
 
     def next_reset(self) -> datetime:
         """Return when the first quota window ends or a quota is refilled, in UTC."""
