@@ -466,6 +466,6 @@ class AdmissionQueue:
         now = self.clock.monotonic()
         deadline = self.scheduler.next_deadline(now)
         if deadline is not None:
-            delays.append(max(deadline - self.clock.monotonic(), 0.0))
+            delays.append(max(deadline - now, 0.0))
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(min(delays), self.decide)

@@ -248,7 +248,8 @@ class Scheduler:
     ) -> None:
         """Report how much of the prompt is processed by now, in tokens.
 
-        ``again`` of them were counted before and had to be read once more.
+        ``again`` of them were counted before and had to be read once more. With
+        ``now`` the server's speed is learnt from it.
         """
         entry = self._board.running[request_id]
         self._accounts.prompt(entry, uncached=uncached, cached=cached, again=again)
