@@ -94,6 +94,11 @@ def test_nothing_is_sliced_where_nobody_minds() -> None:
     assert world.asks(world.ask(BACKGROUND, prompt=LONG), 0) == Slice(LONG)
 
 
+def test_a_class_that_never_asked_for_anything_is_not_expected_to() -> None:
+    world = house(Workload.VOICE)
+    assert world.asks(world.ask(BACKGROUND, prompt=LONG), 0) == Slice(LONG)
+
+
 def test_what_is_as_urgent_or_less_is_not_in_the_way() -> None:
     world = house(Workload.VOICE)
     reader = world.ask(VOICE, prompt=LONG)

@@ -193,7 +193,10 @@ class Slicing:
             for other in server.running.values()
             if other.run_output and other is not entry
         ]
-        present = {leaf.workload for leaf in self._board.tree.root.leaves()}
+        # Classes are also made to ask how long one of their requests would wait.
+        present = {
+            leaf.workload for leaf in self._board.tree.root.leaves() if leaf.requests
+        }
         for workload, profile in profiles.items():
             if profile.band >= entry.leaf.profile.band:
                 continue
