@@ -34,6 +34,7 @@ def world() -> World:
     made.member("child", *Workload)
     made.server(capacity(slots=1))
     made.set(preemption=RULES, background_share=0.0)
+    made.scheduler.expect(Workload.VOICE, 1e6, made.now)
     return made
 
 
