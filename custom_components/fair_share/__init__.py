@@ -8,6 +8,7 @@ from homeassistant.helpers.typing import ConfigType
 
 from .const import DOMAIN
 from .household.activity_log import async_remove_log
+from .household.issues import IssueWatch, async_forget_issues
 from .household.ledger import Ledger
 from .household.runtime import FairShareConfigEntry, Household
 from .services import async_setup_services
@@ -41,6 +42,7 @@ async def async_setup_entry(hass: HomeAssistant, entry: FairShareConfigEntry) ->
     entry.runtime_data = household
     entry.async_on_unload(entry.add_update_listener(_async_apply_changes))
     await hass.config_entries.async_forward_entry_setups(entry, PLATFORMS)
+    entry.async_on_unload(IssueWatch(hass, household).async_start())
     return True
 
 
@@ -51,6 +53,7 @@ async def async_unload_entry(hass: HomeAssistant, entry: FairShareConfigEntry) -
 
 async def async_remove_entry(hass: HomeAssistant, entry: ConfigEntry) -> None:
     """Forget the accounts of a household that was deleted, and what it did."""
+    async_forget_issues(hass)
     await Ledger(hass, entry.entry_id).async_remove()
     await async_remove_log(hass)
 

@@ -37,7 +37,14 @@ def test_the_manifest_says_what_it_has_to() -> None:
 
 def test_every_component_it_uses_is_a_dependency_or_always_allowed() -> None:
     allowed = {*MANIFEST["dependencies"], *MANIFEST["after_dependencies"]}
-    allowed |= {*PLATFORMS, "automation", "person", "script"}
+    allowed |= {
+        *PLATFORMS,
+        "automation",
+        "person",
+        "repairs",
+        "script",
+        "system_health",
+    }
     used = {
         name.split(".")[2]
         for path in PACKAGE.rglob("*.py")

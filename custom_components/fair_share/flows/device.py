@@ -116,7 +116,9 @@ class DeviceFlow(ConfigSubentryFlow):
                 errors[CONF_DEVICE_ID] = "device_not_found"
             elif not errors:
                 return self.async_create_entry(
-                    title=_name(device), data=data, unique_id=f"device:{device_id}"
+                    title=device_name(device),
+                    data=data,
+                    unique_id=device_id_for(device_id),
                 )
         selector = SelectSelector(
             SelectSelectorConfig(options=devices, mode=SelectSelectorMode.DROPDOWN)
@@ -159,6 +161,22 @@ def _known(household: ConfigEntry) -> set[str]:
     }
 
 
+def device_id_for(device_id: str) -> str:
+    """Return the unique id of what a household says about a device."""
+    return f"device:{device_id}"
+
+
+def devices_to_add(
+    hass: HomeAssistant, household: ConfigEntry
+) -> list[SelectOptionDict]:
+    """Return all devices that can be added, satellites first."""
+    return [
+        option
+        for satellites in (True, False)
+        for option in _devices(hass, household, satellites=satellites)
+    ]
+
+
 def _devices(
     hass: HomeAssistant, household: ConfigEntry, *, satellites: bool
 ) -> list[SelectOptionDict]:
@@ -188,8 +206,9 @@ def _label(hass: HomeAssistant, device: dr.DeviceEntry) -> str:
     area = device.area_id and ar.async_get(hass).async_get_area(device.area_id)
     entry = hass.config_entries.async_get_entry(device.config_entry_id)
     details = [area.name if area else None, entry.domain if entry else None]
-    return f"{_name(device)} ({', '.join(filter(None, details))})"
+    return f"{device_name(device)} ({', '.join(filter(None, details))})"
 
 
-def _name(device: dr.BaseDeviceEntry) -> str:
+def device_name(device: dr.BaseDeviceEntry) -> str:
+    """Return what people call a device."""
     return device.name_by_user or device.name or device.id
