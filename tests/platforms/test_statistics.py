@@ -83,6 +83,34 @@ async def test_used_tokens_add_up_also_over_a_reset(
         assert await sums(hass, first, f"sensor.parent_{key}") == [6, 12]
 
 
+async def test_used_tokens_add_up_also_over_a_reset_by_hand_and_a_restart(
+    hass: HomeAssistant, entry: ConfigEntry, talk: Talk, elapse: Elapse
+) -> None:
+    first = dt_util.utcnow()
+    await talk("user_parent")
+    await elapse(299)
+    await compiled(hass, first)
+
+    await elapse(1)
+    second = dt_util.utcnow()
+    household = entry.runtime_data
+    household.queue.reset_window("parent")
+    await elapse(6)
+    await talk("user_parent")
+    await elapse(293)
+    await compiled(hass, second)
+    await elapse(1)
+
+    assert await hass.config_entries.async_reload(entry.entry_id)
+    await hass.async_block_till_done()
+    third = dt_util.utcnow()
+    await elapse(299)
+    await compiled(hass, third)
+
+    for key in ("tokens_this_period", "tokens_served"):
+        assert await sums(hass, first, f"sensor.parent_{key}") == [6, 12, 12]
+
+
 async def test_statistics_have_the_units_of_the_sensors(
     hass: HomeAssistant, entry: ConfigEntry, talk: Talk, elapse: Elapse
 ) -> None:
@@ -99,10 +127,23 @@ async def test_statistics_have_the_units_of_the_sensors(
     kinds = {row["statistic_id"]: row["has_sum"] for row in found}
     assert {
         key: (units.get(f"sensor.parent_{key}"), kinds.get(f"sensor.parent_{key}"))
-        for key in ("tokens_served", "quota_remaining", "queue_depth", "last_wait")
+        for key in (
+            "tokens_served",
+            "quota_remaining",
+            "queue_depth",
+            "last_wait",
+            "longest_usual_wait",
+            "share",
+        )
     } == {
         "tokens_served": ("tokens", True),
         "quota_remaining": ("tokens", False),
         "queue_depth": ("requests", False),
         "last_wait": ("s", False),
+        "longest_usual_wait": ("s", False),
+        "share": ("%", False),
     }
+    house = "sensor.fair_share_household_"
+    assert units[f"{house}tokens_written_per_second"] == "tokens/s"
+    assert units[f"{house}fairness_gap"] == "tokens"
+    assert units[f"{house}expected_wait_of_a_voice_command"] == "s"

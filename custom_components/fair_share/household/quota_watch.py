@@ -94,7 +94,10 @@ def _percent(window: WindowStatus) -> float:
 
 
 def _of_another_limit(seen: Seen, limit_tokens: int) -> float:
-    """Return what was seen used, in percent of another limit."""
+    """Return what was seen used, in percent of another limit.
+
+    A smaller limit is crossed by what was used before.
+    """
     if seen.limit_tokens is None:
         return 0.0
-    return seen.percent * seen.limit_tokens / max(1, limit_tokens)
+    return seen.percent * min(1.0, seen.limit_tokens / max(1, limit_tokens))
