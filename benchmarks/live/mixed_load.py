@@ -2,7 +2,8 @@
 
 Six long summaries are outstanding at any time, three of each member; the first
 member's satellite gives a voice command every five seconds, whether the one before was
-answered or not; the second member chats, and asks on some seconds after each answer.
+answered or not; the second member chats, and asks on when the answer has been read (100
+tokens, about 6 a second) and the next question written.
 """
 
 import asyncio
@@ -40,7 +41,7 @@ class Sizes:
     chat_question: int = 30
     chat_output: int = 100
     chat_longest: int = 1500
-    chat_pause_s: float = 4.0
+    chat_pause_s: float = 25.0
 
 
 @dataclass(frozen=True, slots=True)

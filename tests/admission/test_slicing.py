@@ -89,14 +89,17 @@ def speak(world: House) -> str:
 # ---- when, and how much --------------------------------------------------------------
 
 
-def test_nothing_is_sliced_where_nobody_minds() -> None:
-    world = house()
-    assert world.asks(world.ask(BACKGROUND, prompt=LONG), 0) == Slice(LONG)
-
-
-def test_a_class_that_never_asked_for_anything_is_not_expected_to() -> None:
+def test_nothing_is_sliced_where_nobody_more_urgent_can_come() -> None:
     world = house(Workload.VOICE)
-    assert world.asks(world.ask(BACKGROUND, prompt=LONG), 0) == Slice(LONG)
+    assert world.asks(world.ask(VOICE, prompt=LONG), 0) == Slice(LONG)
+
+
+def test_who_has_never_asked_for_anything_may_come_all_the_same() -> None:
+    world = house()
+    reader = world.ask(BACKGROUND, prompt=LONG)
+    assert world.asks(reader, 0) == Slice(LEAST_TOKENS)
+    world.slice(reader, LEAST_TOKENS)
+    assert world.asks(reader, LEAST_TOKENS) == Slice(192)
 
 
 def test_what_is_as_urgent_or_less_is_not_in_the_way() -> None:
@@ -125,7 +128,7 @@ def test_a_prompt_of_the_least_size_is_read_at_once() -> None:
     [
         pytest.param(Workload.VOICE, 0.001, 192, id="a quarter of a second for voice"),
         pytest.param(Workload.CHAT, 0.001, 448, id="half a second for chat"),
-        pytest.param(Workload.TASK, 0.001, 1984, id="two seconds for tasks"),
+        pytest.param(Workload.TASK, 0.001, 960, id="a second for the quiet"),
         pytest.param(Workload.TASK, 0.0001, LONG, id="all that takes no longer"),
         pytest.param(Workload.VOICE, 0.01, 64, id="never less than the least"),
     ],
@@ -162,21 +165,24 @@ def test_who_was_announced_is_expected_even_if_never_seen_before() -> None:
     reader = world.ask(BACKGROUND, prompt=LONG)
     world.scheduler.expect(Workload.VOICE, 10.0, world.now)
     world.scheduler.expect(Workload.VOICE, 5.0, world.now)
+    world.slice(reader, LEAST_TOKENS)
     world.now += 9.0
-    assert world.asks(reader, 0) == Slice(LEAST_TOKENS)
+    assert world.asks(reader, LEAST_TOKENS) == Slice(LEAST_TOKENS)
     world.now += 1.0
-    assert world.asks(reader, 0) == Slice(LONG)
+    assert world.asks(reader, LEAST_TOKENS) == Slice(192)
 
 
 def test_an_answer_that_is_being_written_is_not_held_up() -> None:
-    world = house(Workload.TASK)
-    task = world.ask(TASK)
+    world = house(Workload.CHAT)
+    chat = world.ask(CHAT)
     reader = world.ask(BACKGROUND, prompt=LONG)
-    world.output(task)
+    world.output(chat)
     world.now += 601
     world.slice(reader, LEAST_TOKENS)
     world.now += world.token_s * LEAST_TOKENS
-    assert world.asks(reader, 0).tokens == 384
+    assert world.asks(reader, 0) == Slice(LEAST_TOKENS)
+    world.end(chat)
+    assert world.asks(reader, 0) == Slice(192)
 
 
 # ---- what is learnt ------------------------------------------------------------------

@@ -192,6 +192,8 @@ class Entry:
             self.path = self.leaf.path
             self.costs = costs
             self.waited_first_s = now - self.arrived_s
+            cached = self.request.cached_on(server.capacity.server_id)
+            self.prompt = TokenCount(self.request.prompt_tokens - cached, cached)
         self.server = server
         self.started_s = now
         self.urgent = urgent

@@ -225,6 +225,13 @@ class Request:
     preemptible: bool = True
     cached: Mapping[str, int] = field(default_factory=dict, hash=False)
 
+    def cached_on(self, server_id: str) -> int:
+        """Return how many tokens of the prompt a server probably has in its cache."""
+        known = self.cached.get(server_id, 0)
+        if self.preferred_server in {None, server_id}:
+            known = max(known, self.cached_tokens)
+        return min(known, max(self.prompt_tokens - 1, 0))
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:

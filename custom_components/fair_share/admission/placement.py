@@ -178,9 +178,7 @@ def _uncached_tokens(entry: Entry, server: Server) -> int:
         written = entry.counted.output > 0
         read = _held_tokens(entry) if written else entry.counted.prompt
         cached = read if server_id == entry.ran_on else 0
-    elif request.preferred_server in {None, server_id}:
-        cached = request.cached_tokens
+        cached = max(cached, request.cached.get(server_id, 0))
     else:
-        cached = 0
-    cached = max(cached, request.cached.get(server_id, 0))
+        cached = request.cached_on(server_id)
     return max(0, _held_tokens(entry) - cached)

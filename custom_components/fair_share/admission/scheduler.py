@@ -85,7 +85,7 @@ class Scheduler:
             placement=self._placement,
         )
         self._refuser = Refuser(self._board)
-        self._slicing = Slicing(self._board)
+        self._slicing = Slicing()
         self._reset_nodes: list[str] = []
         self._durations: deque[float] = deque(maxlen=20)
         self._sequence = 0

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf, lcm
 
-from .board import Board
 from .entry import Entry
 from .model import Workload, WorkloadProfile
 from .servers import Server
@@ -29,12 +28,15 @@ _LATELY_S = 600.0
 """A workload that was asked for within this time may be asked for again any moment."""
 
 _PATIENCE_OF_THE_QUIET = 4.0
-"""So many times longer may a slice hold up a workload that has been quiet for long."""
+"""So many times longer may a slice hold up a workload that has been quiet for long.
+
+It may come all the same, and must not wait for all that a server reads in one go.
+"""
 
 _LOOK_AGAIN_S = 0.05
 _LEARNING_RATE = 0.4
 _LOSSES_IN_A_ROW, _LOSSES = 2, 3
-_LOSES_FOR_S = 300.0
+_LOSES_FOR_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +110,8 @@ class _Known:
 class Slicing:
     """Decides for every request that reads its prompt how it goes on."""
 
-    def __init__(self, board: Board) -> None:
-        """Look at what runs on ``board``."""
-        self._board = board
+    def __init__(self) -> None:
+        """Know nothing yet."""
         self._servers: dict[str, _Known] = {}
         self._may_come_until_s: dict[Workload, float] = {}
 
@@ -193,17 +194,11 @@ class Slicing:
             for other in server.running.values()
             if other.run_output and other is not entry
         ]
-        # Classes are also made to ask how long one of their requests would wait.
-        present = {
-            leaf.workload for leaf in self._board.tree.root.leaves() if leaf.requests
-        }
         for workload, profile in profiles.items():
-            if profile.band >= entry.leaf.profile.band:
-                continue
-            if now < self._may_come_until_s.get(workload, -inf):
-                limits.append(profile.stall_s)
-            elif workload in present:
-                limits.append(_PATIENCE_OF_THE_QUIET * profile.stall_s)
+            if profile.band < entry.leaf.profile.band:
+                soon = now < self._may_come_until_s.get(workload, -inf)
+                patience = 1.0 if soon else _PATIENCE_OF_THE_QUIET
+                limits.append(patience * profile.stall_s)
         return min(limits, default=inf)
 
 

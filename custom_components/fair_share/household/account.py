@@ -47,7 +47,7 @@ class RunningAccount:
         self._request = request
         self._first: Usage | None = None
         self._again = self._has_read = False
-        self._before = self._written = 0
+        self._before = self._written = self._left = 0
         self._total = self._cached = self._done = 0
         self._inside = False
         self._upto: int | None = None
@@ -70,8 +70,9 @@ class RunningAccount:
         kept = self.keeps and not self._before
         self._base = replace(self._read, again=0) if kept else ReadTokens()
         self._read = self._base
-        expected = request.cached_tokens if not self._again else self._total - 1
-        self._cached = (self._base.paid if kept else expected) if held else 0
+        expected = self._left if self._again else self._expected()
+        in_cache = self._base.paid if kept else min(expected, self._total - 1)
+        self._cached = in_cache if held else 0
         self._has_read = held and self._again
         self._done = self._cached
         self._inside = False
@@ -142,7 +143,9 @@ class RunningAccount:
         """End a run in the middle, ``untold`` tokens after the last delta."""
         if untold:
             self._grant.output(untold)
-        self._before += self._written + untold
+        written = self._written + untold
+        self._left = self._total + written if self._answering else self._done
+        self._before += written
         self._written = 0
         self._again = True
         if self._before or not self.keeps:
@@ -221,6 +224,10 @@ class RunningAccount:
         self._verdict = self._grant.prompt_progress(
             uncached=read.uncached, cached=read.cached, again=read.again
         )
+
+    def _expected(self) -> int:
+        """Return how much of the prompt its server should have from before."""
+        return self._request.cached_on(self._grant.dispatch.server_id)
 
     def _told_cached(self) -> int:
         return self._read.cached if self._base.paid else self._cached

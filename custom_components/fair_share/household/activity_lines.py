@@ -7,6 +7,7 @@ often of whom, so the id of an automation is replaced as well.
 from collections.abc import Iterable
 from dataclasses import asdict
 from hashlib import blake2b
+from math import inf
 
 from homeassistant.util.json import JsonObjectType
 
@@ -41,7 +42,7 @@ def household_line(
         "costs": asdict(settings.costs),
         "limits": asdict(settings.limits),
         "workloads": {
-            workload.value: asdict(profile)
+            workload.value: _bounded(asdict(profile))
             for workload, profile in settings.profiles.items()
         },
         "background_share": settings.background_share,
@@ -59,6 +60,11 @@ def household_line(
         ],
         "servers": [asdict(server) for server in servers],
     }
+
+
+def _bounded(fields: JsonObjectType) -> JsonObjectType:
+    """Return what is limited; JSON knows no infinity, and absent means the same."""
+    return {name: value for name, value in fields.items() if value != inf}
 
 
 def request_line(ending: Ending, ended_s: float, secret: str) -> JsonObjectType:

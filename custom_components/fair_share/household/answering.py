@@ -76,7 +76,7 @@ class Answering:
         self._account = RunningAccount(grant, request)
         self._answer = OpenAnswer()
         self._reader = PromptReader(grant, self._account, self._answer)
-        self._held_by = request.preferred_server or grant.dispatch.server_id
+        self._held_by = grant.dispatch.server_id
         self._shielded = False
         self._losses = 0
         self._waits = 0
