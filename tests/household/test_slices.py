@@ -300,6 +300,29 @@ async def test_who_rests_makes_room_at_once(hass: HomeAssistant) -> None:
     assert record_of(house, Workload.BACKGROUND).preemptions == 1
 
 
+async def test_who_made_room_before_anything_was_read_reads_all_of_it_later(
+    hass: HomeAssistant,
+) -> None:
+    async with SlicingServer(slots=2, pieces=["ok"]) as fake, home(hass, fake) as house:
+        one, other = asyncio.Event(), asyncio.Event()
+        fake.pieces = [one, other, "on"]
+        first = voice(house)
+        await fake.wait_chats(1)
+        chat = Reader(house, Workload.CHAT)
+        await until(lambda: house.status().running == 2)
+        second = voice(house)
+        await fake.wait_chats(2)
+        assert fake.slices == []
+        one.set()
+        other.set()
+        await asyncio.gather(first.task, second.task, chat.task)
+        record = record_of(house, Workload.CHAT)
+        total = fake.count_prompt(fake.chats[-1].body)
+    assert record.preemptions == 1
+    assert fake.sizes == list(range(64, total, 64))
+    assert record.recomputed == TokenCount()
+
+
 # ---- what goes wrong -----------------------------------------------------------------
 
 
