@@ -157,7 +157,10 @@ async def _home(hass: HomeAssistant, socket_enabled: None) -> None:
 @pytest.fixture
 async def llama() -> AsyncIterator[FakeServer]:
     """A llama.cpp server with two slots."""
-    async with FakeServer("llama_cpp", slots=2, context_tokens=4096) as fake:
+    models = ("fake-model", "another-model")
+    async with FakeServer(
+        "llama_cpp", slots=2, context_tokens=4096, models=models
+    ) as fake:
         yield fake
 
 

@@ -226,11 +226,10 @@ class Request:
     cached: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     def cached_on(self, server_id: str) -> int:
-        """Return how many tokens of the prompt a server probably has in its cache."""
-        known = self.cached.get(server_id, 0)
-        if self.preferred_server in {None, server_id}:
-            known = max(known, self.cached_tokens)
-        return min(known, max(self.prompt_tokens - 1, 0))
+        """Return how many tokens of the prompt it is to count on in a server's cache."""
+        if not self.cached:
+            return self.cached_tokens
+        return min(self.cached.get(server_id, 0), self.prompt_tokens - 1)
 
 
 @dataclass(frozen=True, slots=True)

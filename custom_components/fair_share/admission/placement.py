@@ -178,7 +178,9 @@ def _uncached_tokens(entry: Entry, server: Server) -> int:
         written = entry.counted.output > 0
         read = _held_tokens(entry) if written else entry.counted.prompt
         cached = read if server_id == entry.ran_on else 0
-        cached = max(cached, request.cached.get(server_id, 0))
+    elif request.preferred_server in {None, server_id}:
+        cached = request.cached_tokens
     else:
-        cached = request.cached_on(server_id)
+        cached = 0
+    cached = max(cached, request.cached.get(server_id, 0))
     return max(0, _held_tokens(entry) - cached)
