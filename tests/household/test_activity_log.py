@@ -226,6 +226,10 @@ async def test_no_text_name_key_or_address_is_ever_written(
     fake: FakeServer,
 ) -> None:
     hass.states.async_set("automation.wake_planted_child", "on", {"planted": "name"})
+    fake.models = ("fake-model", "planted-model")
+    watched = household.servers.get("server")
+    watched.look_again()
+    await until(lambda: "planted-model" in str(watched.capabilities))
     source = automation_id("automation.wake_planted_child")
     automation = Asker(
         "shared", source, None, Workload.BACKGROUND, IdentityRule.AUTOMATION
