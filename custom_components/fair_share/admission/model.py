@@ -226,7 +226,7 @@ class Request:
     cached: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     def cached_on(self, server_id: str) -> int:
-        """Return how many tokens of the prompt it is to count on in a server's cache."""
+        """Return how many tokens of the prompt a server is counted on to have."""
         if not self.cached:
             return self.cached_tokens
         return min(self.cached.get(server_id, 0), self.prompt_tokens - 1)
