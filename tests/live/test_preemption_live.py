@@ -48,7 +48,8 @@ async def home(hass: HomeAssistant, url: str) -> AsyncIterator[Household]:
     """Run a household of two members with this engine as its server."""
     names = ("parent", "child")
     entry = household_entry(
-        server(url), *(member(name, user_ids=(f"user_{name}",)) for name in names)
+        server(url, patient_slots=2),
+        *(member(name, user_ids=(f"user_{name}",)) for name in names),
     )
     await set_up(hass, entry)
     household: Household = entry.runtime_data
