@@ -4,7 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 
-from custom_components.fair_share.admission.model import CostWeights, Workload
+from custom_components.fair_share.admission.model import (
+    CostWeights,
+    TokenCount,
+    Workload,
+)
 
 from ..simulator.metrics import percentile
 from ..tables import Column
@@ -18,6 +22,7 @@ COLUMNS = (
     Column("waiting", "voice_still_waiting", 0),
     Column("chat p95 s", "chat_ttft_p95_s", 2),
     Column("background tok/s", "background_tokens_per_s", 1),
+    Column("all tok/s", "all_tokens_per_s", 1),
     Column("done", "summaries_done", 0),
     Column("interrupted", "preemptions", 0),
     Column("recomputed", "recomputed_tokens", 0),
@@ -32,12 +37,14 @@ class Side:
     TTFT counts from the moment at which a command was given; one that still waits at
     the end counts with its wait until then (``voice_still_waiting``).
     ``background_tokens_per_s`` are the uncached prompt tokens and output tokens of
-    summaries that were computed in the window, also of unfinished ones, each once.
+    summaries that were computed in the window, also of unfinished ones, each once;
+    ``all_tokens_per_s`` those of voice and chat as well.
     """
 
     voice_ttft_p50_s: float
     voice_ttft_p95_s: float
     background_tokens_per_s: float
+    all_tokens_per_s: float
     failed: int
     voice_commands: int
     voice_still_waiting: int
@@ -71,6 +78,7 @@ def side_of(runs: Iterable[Ran]) -> Side:
         voice_ttft_p50_s=wait(Workload.VOICE, 0.5) or 0.0,
         voice_ttft_p95_s=wait(Workload.VOICE, 0.95) or 0.0,
         background_tokens_per_s=median(map(background_tokens_per_s, seen)),
+        all_tokens_per_s=median(map(all_tokens_per_s, seen)),
         failed=sum(each.failed() for each in seen),
         voice_commands=sum(len(each.waits_s(Workload.VOICE)) for each in seen),
         voice_still_waiting=sum(each.still_waiting(Workload.VOICE) for each in seen),
@@ -88,7 +96,15 @@ def side_of(runs: Iterable[Ran]) -> Side:
 
 def background_tokens_per_s(observed: Observed) -> float:
     """Return what was computed for background work, in tokens per second."""
-    done = observed.done(workload=Workload.BACKGROUND)
+    return _per_s(observed, observed.done(workload=Workload.BACKGROUND))
+
+
+def all_tokens_per_s(observed: Observed) -> float:
+    """Return what was computed for everybody, in tokens per second."""
+    return _per_s(observed, observed.done())
+
+
+def _per_s(observed: Observed, done: TokenCount) -> float:
     return (done.uncached + done.output) / (observed.to_s - observed.from_s)
 
 

@@ -235,7 +235,8 @@ async def test_an_answer_that_is_interrupted_three_times_keeps_all_its_text(
             await voice(household, Answer())
             seen.append(cut.text)
         await writing
-    assert whole.text.startswith(seen[0][:60])
+    # What it would have written in one go is not to be had: the last digits of what an
+    # engine computes depend on how a prompt was cut into batches, and so may a word.
     assert all(cut.text.startswith(part) for part in seen)
     (wrote,) = records(household, Workload.BACKGROUND)[1:]
     assert (wrote.preemptions, wrote.tokens.output) == (3, 120)

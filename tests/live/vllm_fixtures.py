@@ -9,7 +9,7 @@ import pytest
 import pytest_socket
 
 from demo import vllm_engine as demo_engine, vllm_router as demo_router
-from demo.embedded_engine import EmbeddedEngine, EngineMissingError
+from demo.embedded_engine import EmbeddedEngine
 from demo.vllm_engine import VllmOptions
 
 SLOTS = 2
@@ -22,8 +22,8 @@ QUEUED = 8
 def running_vllm(options: VllmOptions) -> Iterator[EmbeddedEngine]:
     """Run a vLLM for as long as the block lasts.
 
-    Skips the test, and says why, where none is installed. ``FAIR_SHARE_VLLM=0`` skips
-    it anyway: a start takes minutes; with ``FAIR_SHARE_VLLM=1`` one has to be there.
+    Skips the test unless ``FAIR_SHARE_VLLM=1`` asks for it: a start takes minutes, and
+    all cores for them. Raises EngineMissingError where none is installed then.
     """
     with _running(demo_engine.vllm_engine(options)) as engine:
         yield engine
@@ -40,17 +40,11 @@ def running_router(*servers: EmbeddedEngine) -> Iterator[EmbeddedEngine]:
 def _running(
     server: AbstractAsyncContextManager[EmbeddedEngine],
 ) -> Iterator[EmbeddedEngine]:
-    wanted = os.environ.get("FAIR_SHARE_VLLM")
-    if wanted == "0":
-        pytest.skip("FAIR_SHARE_VLLM=0")
+    if os.environ.get("FAIR_SHARE_VLLM") != "1":
+        pytest.skip("only with FAIR_SHARE_VLLM=1, see docs/development.md")
     # Servers are started before the fixture that allows the loopback to a test.
     pytest_socket.enable_socket()
     with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
-        try:
-            engine = runner.run(server.__aenter__())
-        except EngineMissingError as err:
-            if wanted:
-                raise
-            pytest.skip(f"no vLLM: {err}")
+        engine = runner.run(server.__aenter__())
         yield engine
         runner.run(server.__aexit__(None, None, None))

@@ -1,6 +1,6 @@
 """Prompt length where no server can count it, or where none has to.
 
-Both numbers cost next to nothing: texts are not walked through in Python, however long
+All of it costs next to nothing: texts are not walked through in Python, however long
 they are.
 """
 
@@ -14,6 +14,9 @@ _CHARACTERS_PER_TOKEN = 3.5
 _TOKENS_PER_WIDE_CHARACTER = 1.2
 _TOKENS_PER_MESSAGE = 6
 _TOKENS_PER_IMAGE = 1024
+_TOKENS_PER_MESSAGE_AT_MOST = 16
+_BYTES_PER_TOKEN_OF_PROSE = 4
+_SHORT_TOKENS = 512
 _BYTES_PER_TOKEN_AT_MOST = 16
 """No tokenizer in use packs text tighter: the average of English prose is 4 to 5 bytes.
 
@@ -38,6 +41,22 @@ def fewest_tokens(request: GenerationRequest) -> int:
     """Return a prompt length in tokens below which no server would count it."""
     size = sum(text_bytes(text) for text in _texts(request))
     return size // _BYTES_PER_TOKEN_AT_MOST
+
+
+def is_surely_short(request: GenerationRequest, room_tokens: int) -> bool:
+    """Whether a prompt is so short that its exact length in tokens decides nothing.
+
+    No tokenizer in use makes more tokens of a text than it has bytes: even then, and
+    with the answer, it would fit into the room.
+    """
+    if any("image_url" in part for part in _parts(request)):
+        return False
+    size = sum(text_bytes(text) for text in _texts(request))
+    size += len(request.messages) * _TOKENS_PER_MESSAGE_AT_MOST
+    return (
+        size // _BYTES_PER_TOKEN_OF_PROSE <= _SHORT_TOKENS
+        and size + request.max_output_tokens <= room_tokens
+    )
 
 
 def text_bytes(text: str) -> int:

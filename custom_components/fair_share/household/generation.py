@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
+from sys import maxsize
 from time import monotonic
 
 from homeassistant.util.ulid import ulid_now
@@ -19,7 +20,7 @@ from ..engines.base import Delta, EngineError, GenerationRequest, PromptProgress
 from ..engines.resume import goes_on
 from .answering import Answering, never_begun, worth_another_try
 from .asker import Asker
-from .estimate import estimate_tokens, fewest_tokens
+from .estimate import estimate_tokens, fewest_tokens, is_surely_short
 from .openings import Opening
 from .prefixes import Answered, PrefixMemory
 from .registry import Registry
@@ -128,9 +129,23 @@ class Generator:
 
     def _could_fit(self, request: GenerationRequest) -> bool:
         """Whether a server that is known, reachable or not, may hold this prompt."""
-        servers = self._queue.status().servers
-        longest = max((server.context_tokens for server in servers), default=None)
-        return longest is None or fewest_tokens(request) <= longest
+        contexts = self._contexts()
+        return not contexts or fewest_tokens(request) <= max(contexts)
+
+    def _contexts(self) -> list[int]:
+        """Return what fits into each server that is known, reachable or not."""
+        return [server.context_tokens for server in self._queue.status().servers]
+
+    async def _length(self, request: GenerationRequest, caps: Caps) -> int:
+        """Return a prompt's length in tokens, counted where that may matter.
+
+        To have it counted takes longer than all else that is done here for a short
+        one, and the server tells the exact number anyway once it reads it.
+        """
+        room = [*self._contexts(), caps.context_tokens or maxsize]
+        if is_surely_short(request, min(room)):
+            return estimate_tokens(request)
+        return await self.count_tokens(request)
 
     async def _deltas(self, ask: Ask) -> AsyncGenerator[Delta]:
         opening = Opening.of(ask.request)
@@ -169,7 +184,7 @@ class Generator:
         """
         servers = self._able(ask)
         caps = self._registry.caps_for(ask.asker)
-        prompt_tokens = await self.count_tokens(ask.request)
+        prompt_tokens = await self._length(ask.request, caps)
         if caps.context_tokens is not None and prompt_tokens >= caps.context_tokens:
             raise Rejected(RejectReason.TOO_LONG, limit_tokens=caps.context_tokens)
         held = self._prefixes.expected(ask.conversation_id, opening_id)
