@@ -2,11 +2,13 @@
 
 Six long summaries are outstanding at any time, three of each member; the first
 member's satellite gives a voice command every five seconds, whether the one before was
-answered or not; the second member chats, and asks on when the answer has been read (100
-tokens, about 6 a second) and the next question written.
+answered or not, and begins to listen 1.5 s before; the second member chats, and asks on
+when the answer has been read (100 tokens, about 6 a second) and the next question
+written.
 """
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
@@ -34,6 +36,7 @@ class Sizes:
     summary_prompt: int = 1500
     summary_output: int = 200
     voice_every_s: float = 5.0
+    voice_listens_s: float = 1.5
     voice_prefix: int = 250
     voice_prompt: int = 289
     voice_output: int = 20
@@ -112,9 +115,17 @@ class Observed:
 class MixedLoad:
     """Keeps a server busy by one way, and watches."""
 
-    def __init__(self, way: Open, prompts: Prompts, sizes: Sizes) -> None:
-        """Ask by ``way``."""
+    def __init__(
+        self,
+        way: Open,
+        prompts: Prompts,
+        sizes: Sizes,
+        *,
+        listens: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Ask by ``way``; ``listens`` is called when the satellite begins to listen."""
         self._open = way
+        self._listens = listens
         self._prompts = prompts
         self._sizes = sizes
         self._requests: list[Served] = []
@@ -153,6 +164,8 @@ class MixedLoad:
         sizes, prompts = self._sizes, self._prompts
         async with asyncio.TaskGroup() as commands:
             while True:
+                self._listens()
+                await asyncio.sleep(sizes.voice_listens_s)
                 words = sizes.voice_prompt - sizes.voice_prefix - prompts.per_message
                 request = prompts.request(
                     [
@@ -164,7 +177,7 @@ class MixedLoad:
                 served = self._came(Workload.VOICE, MEMBERS[0], sizes.voice_prompt)
                 opened = self._open(Workload.VOICE, MEMBERS[0], request, None)
                 commands.create_task(follow(opened, served))
-                await asyncio.sleep(sizes.voice_every_s)
+                await asyncio.sleep(sizes.voice_every_s - sizes.voice_listens_s)
 
     async def _summarise(self, member: str) -> None:
         length = self._sizes.summary_prompt

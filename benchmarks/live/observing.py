@@ -37,7 +37,8 @@ async def observe(server: Server, way: str, plan: Plan, seed: int) -> Ran:
             load = MixedLoad(Straight(client).open, prompts, plan.sizes)
             return Ran(await _watch(load, plan, voice_only=way == "idle"))
     async with running_home([server]) as home:
-        load = MixedLoad(Queued(home).open, prompts, plan.sizes)
+        queued = Queued(home)
+        load = MixedLoad(queued.open, prompts, plan.sizes, listens=queued.listens)
         before = interruptions(home)
         observed = await _watch(load, plan)
         after = interruptions(home)
@@ -54,4 +55,4 @@ def interruptions(home: Home) -> tuple[int, int]:
     """Return how many there were by now, and the tokens that were read twice."""
     household = home.household
     status = household.node_status("household")
-    return status.preemptions, household.status().recomputed.prompt
+    return status.preemptions, household.status().recomputed.uncached

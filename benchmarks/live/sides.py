@@ -14,6 +14,8 @@ from custom_components.fair_share.household.generation import Ask
 from .home import Home, Server
 from .served import Opened
 
+_LISTENING_S = 30.0
+
 type Open = Callable[[Workload, str, GenerationRequest, str | None], Opened]
 """Opens the stream that answers what a member asks, maybe in a conversation."""
 
@@ -40,6 +42,10 @@ class Queued:
     """Asks the household; voice commands come from the satellite."""
 
     home: Home
+
+    def listens(self) -> None:
+        """Tell what an agent is told when a satellite begins to listen to somebody."""
+        self.home.household.queue.expect(Workload.VOICE, _LISTENING_S)
 
     def open(
         self,

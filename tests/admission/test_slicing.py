@@ -78,9 +78,9 @@ def house(
     return world
 
 
-def speak(world: House) -> str:
+def speak(world: House, *, continues: bool = False) -> str:
     """Have Parent's voice command answered to the end; return its id."""
-    request_id = world.ask(VOICE)
+    request_id = world.ask(VOICE, continues=continues)
     world.output(request_id)
     world.end(request_id)
     return request_id
@@ -163,12 +163,39 @@ def test_who_has_been_quiet_for_long_may_be_held_up_for_longer() -> None:
 def test_who_was_announced_is_expected_even_if_never_seen_before() -> None:
     world = house()
     reader = world.ask(BACKGROUND, prompt=LONG)
-    world.scheduler.expect(Workload.VOICE, 10.0, world.now)
     world.scheduler.expect(Workload.VOICE, 5.0, world.now)
+    world.scheduler.expect(Workload.VOICE, 10.0, world.now)
     world.slice(reader, LEAST_TOKENS)
     world.now += 9.0
     assert world.asks(reader, LEAST_TOKENS) == Slice(LEAST_TOKENS)
     world.now += 1.0
+    assert world.asks(reader, LEAST_TOKENS) == Slice(192)
+
+
+def test_who_is_always_announced_is_expected_only_then() -> None:
+    world = house(Workload.VOICE)
+    reader = world.ask(BACKGROUND, prompt=LONG)
+    world.slice(reader, LEAST_TOKENS)
+    for _ in range(2):
+        world.scheduler.expect(Workload.VOICE, 30.0, world.now)
+        world.scheduler.expect(Workload.VOICE, 30.0, world.now)
+        speak(world)
+        assert world.asks(reader, LEAST_TOKENS) == Slice(LEAST_TOKENS)
+        speak(world)
+        assert world.asks(reader, LEAST_TOKENS) == Slice(192)
+    speak(world)
+    assert world.asks(reader, LEAST_TOKENS) == Slice(LEAST_TOKENS)
+    world.now += 601
+    assert world.asks(reader, LEAST_TOKENS) == Slice(192)
+
+
+def test_what_goes_on_with_a_turn_needs_no_announcement() -> None:
+    world = house(Workload.VOICE)
+    reader = world.ask(BACKGROUND, prompt=LONG)
+    world.slice(reader, LEAST_TOKENS)
+    world.scheduler.expect(Workload.VOICE, 30.0, world.now)
+    speak(world)
+    speak(world, continues=True)
     assert world.asks(reader, LEAST_TOKENS) == Slice(192)
 
 

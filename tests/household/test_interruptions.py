@@ -74,13 +74,15 @@ class Reader:
         user: str = "user_child",
         *,
         output: int = 100,
+        only_on: str | None = None,
         **parameters: Any,
     ) -> None:
         """Ask at once."""
         asker = household.identity.resolve(Context(user_id=user), None, None)
         messages = [{"role": "user", "content": f"Please write, {user}"}]
         request = GenerationRequest(messages, output, parameters=parameters)
-        self._ask = Ask(asker, workload, request, conversation_id=user)
+        servers = None if only_on is None else frozenset({only_on})
+        self._ask = Ask(asker, workload, request, conversation_id=user, servers=servers)
         self._household = household
         self.deltas: list[Delta] = []
         self.task = asyncio.create_task(self._read())
@@ -393,7 +395,7 @@ async def test_an_answer_goes_on_only_where_it_can(hass: HomeAssistant) -> None:
         chat_ends, voice_ends = asyncio.Event(), asyncio.Event()
         unable.default = answer("Well", chat_ends, ".")
         gated(able, [*WORDS[:20], asyncio.Event(), voice_ends, *WORDS[20:]])
-        chat = Reader(household, Workload.CHAT, "user_parent")
+        chat = Reader(household, Workload.CHAT, "user_parent", only_on="server_1")
         await chat.has("Well")
         summary = Reader(household)
         await summary.has("w19")

@@ -375,9 +375,9 @@ class AdmissionQueue:
         self.decide()
 
     def expect(self, workload: Workload, seconds: float) -> None:
-        """Be prepared for a request of this kind within so many seconds.
+        """Be prepared for one request of this kind within so many seconds.
 
-        Until then nothing is begun that could not be left soon.
+        Until it comes nothing is begun that could not be left soon.
         """
         self.scheduler.expect(workload, seconds, self.clock.monotonic())
 

@@ -202,7 +202,8 @@ class Scheduler:
             raise ValueError(msg)
         leaf = self._tree.leaf(request.class_id)
         self._pass_time(wall)
-        self._slicing.note_arrival(leaf.workload, now)
+        if not request.continues_turn:
+            self._slicing.note_arrival(leaf.workload, now)
         self._sequence += 1
         entry = Entry(request, leaf, now, self._sequence)
         refusal = (
@@ -234,7 +235,7 @@ class Scheduler:
         return Decisions(dispatches, preemptions, rejections, reset_nodes)
 
     def expect(self, workload: Workload, seconds: float, now: float) -> None:
-        """Be prepared for a request of this kind within so many seconds."""
+        """Be prepared for one request of this kind within so many seconds."""
         self._slicing.expect(workload, now + seconds)
 
     def prompt_progress(

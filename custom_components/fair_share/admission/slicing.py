@@ -10,6 +10,7 @@ the most urgent is read alone, among equals the first; and beside an answer that
 more urgent a prompt is read half of the time only.
 """
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf, lcm
@@ -25,7 +26,10 @@ much again at 48 tokens."""
 MOST_TOKENS = 2048
 
 _LATELY_S = 600.0
-"""A workload that was asked for within this time may be asked for again any moment."""
+"""A workload that was asked for within this time may be asked for again any moment,
+unless a satellite that listens announces it each time."""
+
+_MOST_ANNOUNCED = 32
 
 _PATIENCE_OF_THE_QUIET = 4.0
 """So many times longer may a slice hold up a workload that has been quiet for long.
@@ -107,22 +111,52 @@ class _Known:
     loses_until_s: float = -inf
 
 
+@dataclass(slots=True)
+class _Awaited:
+    """When requests of one workload may come.
+
+    Any moment for a while after one that nobody had announced. As long as all that
+    come were announced, only when one is: each announcement stands for one request.
+    """
+
+    announced_until_s: deque[float] = field(
+        default_factory=lambda: deque(maxlen=_MOST_ANNOUNCED)
+    )
+    unannounced_until_s: float = -inf
+
+    def came(self, now: float) -> None:
+        """Note that a request came."""
+        self._forget(now)
+        if self.announced_until_s:
+            self.announced_until_s.popleft()
+        else:
+            self.unannounced_until_s = now + _LATELY_S
+
+    def may_come(self, now: float) -> bool:
+        """Whether one may come any moment."""
+        self._forget(now)
+        return bool(self.announced_until_s) or now < self.unannounced_until_s
+
+    def _forget(self, now: float) -> None:
+        while self.announced_until_s and self.announced_until_s[0] <= now:
+            self.announced_until_s.popleft()
+
+
 class Slicing:
     """Decides for every request that reads its prompt how it goes on."""
 
     def __init__(self) -> None:
         """Know nothing yet."""
         self._servers: dict[str, _Known] = {}
-        self._may_come_until_s: dict[Workload, float] = {}
+        self._awaited = {workload: _Awaited() for workload in Workload}
 
     def note_arrival(self, workload: Workload, now: float) -> None:
         """Note that a request arrived: others of its kind may follow."""
-        self.expect(workload, now + _LATELY_S)
+        self._awaited[workload].came(now)
 
     def expect(self, workload: Workload, until_s: float) -> None:
-        """Be prepared for a request of this kind until then."""
-        known = self._may_come_until_s.get(workload, -inf)
-        self._may_come_until_s[workload] = max(known, until_s)
+        """Be prepared for one request of this kind until then."""
+        self._awaited[workload].announced_until_s.append(until_s)
 
     def forget_server(self, server_id: str) -> None:
         """Forget what was learnt of a server."""
@@ -196,7 +230,7 @@ class Slicing:
         ]
         for workload, profile in profiles.items():
             if profile.band < entry.leaf.profile.band:
-                soon = now < self._may_come_until_s.get(workload, -inf)
+                soon = self._awaited[workload].may_come(now)
                 patience = 1.0 if soon else _PATIENCE_OF_THE_QUIET
                 limits.append(patience * profile.stall_s)
         return min(limits, default=inf)
