@@ -1,12 +1,17 @@
 """What waits, what runs, and where: the state that all rules of the queue share."""
 
+from collections.abc import Collection
 from datetime import datetime
 
 from .entry import Entry
-from .model import Workload
+from .model import OUTSIDE_ID, ServerCapacity, Workload
 from .node import Leaf
 from .servers import Server
+from .speed import Speeds
 from .tree import ShareTree
+
+_BOUNDLESS = 2**60
+"""Of whatever is elsewhere there is enough."""
 
 
 class Board:
@@ -16,6 +21,11 @@ class Board:
         """Start empty."""
         self.tree = ShareTree(wall)
         self.servers: dict[str, Server] = {}
+        self._outside = Server(
+            ServerCapacity(OUTSIDE_ID, slots=_BOUNDLESS, context_tokens=_BOUNDLESS),
+            Speeds(),
+        )
+        self._outside_waiting = 0
         self.waiting: dict[str, Entry] = {}
         self.running: dict[str, Entry] = {}
         self.backlogged: dict[str, Leaf] = {}
@@ -29,11 +39,15 @@ class Board:
         """Whether a request of this id waits or runs."""
         return request_id in self.waiting or request_id in self.running
 
+    def candidates(self, entry: Entry) -> Collection[Server]:
+        """Return the servers that count for a request, in reach or not."""
+        return (self._outside,) if entry.request.outside else self.servers.values()
+
     def hosts(self, entry: Entry) -> tuple[Server, ...]:
         """Return the servers in reach that could run the request if it were alone."""
         return tuple(
             server
-            for server in self.servers.values()
+            for server in self.candidates(entry)
             if server.usable and server.holds(entry.request, entry.counted.output)
         )
 
@@ -59,6 +73,14 @@ class Board:
         return sum(
             server.free_slots() for server in self.servers.values() if server.usable
         )
+
+    def may_start(self) -> bool:
+        """Whether anything that waits could start now, memory aside."""
+        return self._outside_waiting > 0 or self.free_slots() > 0
+
+    def placed(self) -> list[Entry]:
+        """Return the running requests that hold a slot of a server."""
+        return [e for e in self.running.values() if not e.request.outside]
 
     def background_waits(self) -> bool:
         """Whether background work waits that is not paused."""
@@ -97,6 +119,7 @@ class Board:
         self.waiting[entry.request.request_id] = entry
         self.backlogged[entry.leaf.node_id] = entry.leaf
         self._background_waiting += entry.leaf.workload is Workload.BACKGROUND
+        self._outside_waiting += entry.request.outside
         self.tree.enqueue(entry, front=front, lift=lift)
 
     def dequeue(self, entry: Entry) -> None:
@@ -105,6 +128,7 @@ class Board:
         self._out_of_reach.pop(entry.request.request_id, None)
         entry.unreachable_since_s = None
         self._background_waiting -= entry.leaf.workload is Workload.BACKGROUND
+        self._outside_waiting -= entry.request.outside
         self.tree.dequeue(entry)
         if not entry.leaf.queue:
             del self.backlogged[entry.leaf.node_id]

@@ -28,7 +28,7 @@ def expected_wait_s(probe: Entry, board: Board, speeds: Speeds, now: float) -> f
         if entry.effective_band(now) <= band and not board.tree.is_paused(entry.leaf)
     )
     soonest = min(
-        (speeds.decode_s(entry.expected_left()) for entry in board.running.values()),
+        (speeds.decode_s(entry.expected_left()) for entry in board.placed()),
         default=0.0,
     )
     return soonest + ahead / max(board.slots(), 1)
@@ -51,8 +51,7 @@ def forecast(
     waiting = board.backlogged.values()
     leaves = [leaf for leaf in waiting if not board.tree.is_paused(leaf)]
     queues = {leaf: list(leaf.queue.values()) for leaf in leaves}
-    running = board.running.values()
-    ends = [speeds.decode_s(entry.expected_left()) for entry in running]
+    ends = [speeds.decode_s(entry.expected_left()) for entry in board.placed()]
     slots = [*ends, *([0.0] * board.free_slots())]
     heapify(slots)
     before: dict[Node, float] = {}

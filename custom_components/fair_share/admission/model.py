@@ -13,6 +13,9 @@ from math import inf
 ROOT_ID = "household"
 """Id of the root of the share tree."""
 
+OUTSIDE_ID = "outside"
+"""Stands in the place of a server for work that takes no slot of any."""
+
 
 class Workload(StrEnum):
     """What kind of work a request is; decides how urgent it is."""
@@ -211,7 +214,8 @@ class Request:
     ``preferred_server`` has its prefix; ``cached`` tells for each server, by its id,
     how many tokens of it, where more is known. ``continues_turn`` marks a later request
     of an agent's turn (a tool loop), which keeps its place at the front of its class.
-    ``preemptible`` is false for what can't go on after an interruption.
+    ``preemptible`` is false for what can't go on after an interruption. ``outside``
+    marks work that is done elsewhere: all rules but those of servers hold for it.
     """
 
     request_id: str
@@ -223,6 +227,7 @@ class Request:
     preferred_server: str | None = None
     continues_turn: bool = False
     preemptible: bool = True
+    outside: bool = False
     cached: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     def cached_on(self, server_id: str) -> int:

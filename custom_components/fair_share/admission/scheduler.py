@@ -505,7 +505,7 @@ class Scheduler:
             return Rule.PAUSED
         if entry in self._placement.waits_for_better:
             return Rule.BETTER_SERVER
-        return waiting_rule(entry, self._board.servers.values(), now)
+        return waiting_rule(entry, self._board.candidates(entry), now)
 
     def _mean_wait_s(self) -> float:
         """Return a rough time after which one more request would get its turn."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from .concurrency import Pace
 from .entry import Entry
 from .kv import LAG_TOKENS, POOL_SAFETY, Growth, peak_tokens
-from .model import Request, Rule, ServerCapacity
+from .model import OUTSIDE_ID, Request, Rule, ServerCapacity
 from .node import parting
 from .speed import Speeds
 from .status import ServerStatus
@@ -102,6 +102,9 @@ class Server:
 
     def allowed_for(self, request: Request) -> bool:
         """Whether the request names this server, or none."""
+        is_outside = self.capacity.server_id == OUTSIDE_ID
+        if is_outside or request.outside:
+            return is_outside and request.outside
         return request.servers is None or self.capacity.server_id in request.servers
 
     def holds(self, request: Request, written: int = 0) -> bool:

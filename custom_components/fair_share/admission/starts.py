@@ -70,7 +70,7 @@ class Starter:
         self._placement.begin_round()
         for known in self._board.servers.values():
             known.begin_round(now)
-        while self._board.free_slots() > 0 and (heads := eligible_heads(self._board)):
+        while self._board.may_start() and (heads := eligible_heads(self._board)):
             choice = self._selector.choose(
                 heads,
                 now=now,
