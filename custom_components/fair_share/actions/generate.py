@@ -13,6 +13,7 @@ import voluptuous as vol
 
 from ..admission.model import Rejected, Workload
 from ..agents.errors import AgentError, explain
+from ..agents.structure import Structure, StructureError
 from ..const import CONF_WORKLOAD, DEFAULT_OUTPUT_TOKENS, DOMAIN
 from ..engines.base import (
     ClientFaultError,
@@ -30,7 +31,7 @@ from ..household.generation import Ask, Receipt
 from ..household.permission import NotAllowed, async_is_free
 from ..household.runtime import Household
 from .schemas import HOUSEHOLD, MOST_TOKENS
-from .structure import Structure, StructureError, structure
+from .structure import structure
 from .targets import asker_for
 
 _PROMPT = "prompt"
@@ -116,7 +117,7 @@ class _Job:
             return self._response(answer, self._structure.read(answer.text))
         except StructureError as err:
             self._say("assistant", answer.text)
-            self._say("user", f"{err} Correct it. {self._structure.instruction()}")
+            self._say("user", self._structure.correction(err))
         answer = await self._async_answer()
         try:
             return self._response(answer, self._structure.read(answer.text))

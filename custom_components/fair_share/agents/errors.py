@@ -4,9 +4,13 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 import logging
 
-from homeassistant.components.conversation import DOMAIN as CONVERSATION_DOMAIN
+from homeassistant.components.conversation import (
+    DOMAIN as CONVERSATION_DOMAIN,
+    ConversationResult,
+)
 from homeassistant.core import HomeAssistant
 from homeassistant.exceptions import HomeAssistantError
+from homeassistant.helpers import intent
 from homeassistant.helpers.translation import async_get_translations
 from homeassistant.util import dt as dt_util
 
@@ -87,6 +91,17 @@ class AgentError(HomeAssistantError):
             hass, language, DOMAIN, f"exceptions.{self.key}.message"
         )
         return sentence.format(**self.placeholders)
+
+    async def async_result(
+        self, hass: HomeAssistant, language: str, conversation_id: str
+    ) -> ConversationResult:
+        """Return the sentence as what a conversation ends with."""
+        response = intent.IntentResponse(language=language)
+        response.async_set_error(
+            intent.IntentResponseErrorCode.UNKNOWN,
+            await self.async_sentence(hass, language),
+        )
+        return ConversationResult(response, conversation_id)
 
     def log(self, entity_id: str) -> None:
         """Write the one line that a failed turn leaves in the log."""

@@ -32,6 +32,7 @@ class RequestBuilder:
         """Keep what is the same for all requests of the turn."""
         self._household = household
         self._settings = settings
+        self._parameters = dict(settings.parameters)
         self._caps = caps
         self._tools = tools
         self._sent = sent
@@ -55,6 +56,10 @@ class RequestBuilder:
         prompt = build(chat_log.content, self._sent.notes, images)
         await self._async_trim(prompt)
         return self._request(prompt, self._sent.first_turn)
+
+    def drop(self, parameter: str) -> bool:
+        """Send a parameter no more; return whether it was sent until now."""
+        return self._parameters.pop(parameter, None) is not None
 
     async def _async_trim(self, prompt: Prompt) -> None:
         if (budget := self._budget_tokens()) is None:
@@ -89,7 +94,7 @@ class RequestBuilder:
             max_output_tokens=self._output_tokens,
             model=self._settings.model,
             tools=self._tools,
-            parameters=self._settings.parameters,
+            parameters=self._parameters,
         )
 
     def _can_see(self) -> bool:

@@ -46,9 +46,14 @@ class AnswerReader:
         return self._assembler.calls()
 
     @property
+    def was_cut(self) -> bool:
+        """Whether the answer is as long as it may be, and so most likely not whole."""
+        return self._finish is FinishReason.LENGTH
+
+    @property
     def ran_out_of_room(self) -> bool:
         """Whether the answer may not be longer, and therefore is of no use."""
-        if self._finish is not FinishReason.LENGTH:
+        if not self.was_cut:
             return False
         calls = self.calls
         is_broken = any(call.error for call in calls) or self.printed.unreadable
