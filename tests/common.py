@@ -18,9 +18,11 @@ from custom_components.fair_share.const import (
     DOMAIN,
     SHARED_ID,
     SUBENTRY_AGENT,
+    SUBENTRY_AI_TASK,
     SUBENTRY_DEVICE,
     SUBENTRY_MEMBER,
     SUBENTRY_SERVER,
+    SUBENTRY_WRAPPED_AGENT,
 )
 
 ENTRY_ID = "household_entry"
@@ -100,6 +102,30 @@ def agent(subentry_id: str = "agent", **data: Any) -> ConfigSubentryDataWithId:
         title="Fair Share",
         unique_id=None,
         data={"prompt": "Be brief.", "workload": "chat", "output_tokens": 64, **data},
+    )
+
+
+def ai_task(subentry_id: str = "task", **data: Any) -> ConfigSubentryDataWithId:
+    """Return an AI task entity."""
+    return ConfigSubentryDataWithId(
+        subentry_id=subentry_id,
+        subentry_type=SUBENTRY_AI_TASK,
+        title="Tasks",
+        unique_id=None,
+        data={"prompt": "Be brief.", "output_tokens": 64, **data},
+    )
+
+
+def wrapped_agent(
+    agent_id: str, subentry_id: str = "wrapped", **data: Any
+) -> ConfigSubentryDataWithId:
+    """Return an agent of another integration, by its id in the entity registry."""
+    return ConfigSubentryDataWithId(
+        subentry_id=subentry_id,
+        subentry_type=SUBENTRY_WRAPPED_AGENT,
+        title="Wrapped",
+        unique_id=f"wrapped:{agent_id}",
+        data={"agent": agent_id, "server": "server", "workload": "chat", **data},
     )
 
 

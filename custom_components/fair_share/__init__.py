@@ -14,6 +14,7 @@ from .household.runtime import FairShareConfigEntry, Household
 from .services import async_setup_services
 
 PLATFORMS = [
+    Platform.AI_TASK,
     Platform.BINARY_SENSOR,
     Platform.BUTTON,
     Platform.CONVERSATION,

@@ -8,16 +8,20 @@ from homeassistant.core import callback
 from .const import (
     DOMAIN,
     SUBENTRY_AGENT,
+    SUBENTRY_AI_TASK,
     SUBENTRY_DEVICE,
     SUBENTRY_MEMBER,
     SUBENTRY_SERVER,
+    SUBENTRY_WRAPPED_AGENT,
 )
 from .flows.agent import AgentFlow
+from .flows.ai_task import TaskFlow
 from .flows.device import DeviceFlow
 from .flows.household import HouseholdFlow
 from .flows.member import MemberFlow
 from .flows.options import HouseholdOptionsFlow
 from .flows.server import ServerFlow
+from .flows.wrapped_agent import WrappedAgentFlow
 
 
 class FairShareConfigFlow(HouseholdFlow, domain=DOMAIN):
@@ -37,6 +41,8 @@ class FairShareConfigFlow(HouseholdFlow, domain=DOMAIN):
             SUBENTRY_MEMBER: MemberFlow,
             SUBENTRY_DEVICE: DeviceFlow,
             SUBENTRY_AGENT: AgentFlow,
+            SUBENTRY_AI_TASK: TaskFlow,
+            SUBENTRY_WRAPPED_AGENT: WrappedAgentFlow,
         }
 
     @staticmethod

@@ -8,6 +8,8 @@ SUBENTRY_SERVER: Final = "server"
 SUBENTRY_MEMBER: Final = "member"
 SUBENTRY_DEVICE: Final = "device"
 SUBENTRY_AGENT: Final = "agent"
+SUBENTRY_AI_TASK: Final = "ai_task"
+SUBENTRY_WRAPPED_AGENT: Final = "wrapped_agent"
 
 # Keys of subentry data. All values are stored flat, whatever sections a form has.
 CONF_KIND: Final = "kind"
@@ -30,6 +32,8 @@ CONF_OUTPUT_TOKENS: Final = "output_tokens"
 CONF_IN_FLIGHT: Final = "in_flight"
 CONF_QUEUED: Final = "queued"
 CONF_TEMPERATURE: Final = "temperature"
+CONF_AGENT: Final = "agent"
+CONF_SERVER: Final = "server"
 
 # Keys of the entry's options. What is not there has its usual value.
 CONF_POLICY: Final = "policy"
@@ -73,6 +77,9 @@ MEMORY_SEPARATE: Final = "separate"
 SCHEDULING_NONE: Final = "none"
 SCHEDULING_PRIORITY: Final = "priority"
 SCHEDULING_CLUSTER: Final = "cluster"
+
+# A value of CONF_SERVER: none of the household's.
+OUTSIDE_SERVER: Final = "outside"
 
 # Built-in members of every household.
 GUEST_ID: Final = "guest"

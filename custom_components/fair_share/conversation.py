@@ -1,6 +1,6 @@
 """Conversation agents: one entity for each agent of the household."""
 
-from typing import Literal, override
+from typing import Any, Literal, override
 
 from homeassistant.components.conversation import (
     ChatLog,
@@ -12,7 +12,7 @@ from homeassistant.components.conversation import (
 )
 from homeassistant.config_entries import ConfigSubentry
 from homeassistant.const import MATCH_ALL
-from homeassistant.core import HomeAssistant, callback
+from homeassistant.core import CALLBACK_TYPE, Event, HomeAssistant, callback
 from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 
 from .admission.model import Workload
@@ -22,11 +22,17 @@ from .agents.opening import async_opening
 from .agents.settings import AgentSettings
 from .agents.spoken import async_is_spoken_to
 from .agents.turn import Turn
-from .const import DOMAIN, SUBENTRY_AGENT
+from .agents.wrapped import (
+    WrappedSettings,
+    WrappedTurn,
+    async_follow_agent,
+    async_wrapped_agent,
+)
+from .const import DOMAIN, SUBENTRY_AGENT, SUBENTRY_WRAPPED_AGENT
 from .engines.surrogates import well_formed
-from .entity import async_household_device, async_update_device, subentry_device_info
 from .household.openings import Opening
 from .household.runtime import FairShareConfigEntry
+from .subentry_entities import Make, SubentryEntity, async_add_subentry_entities
 
 PARALLEL_UPDATES = 0
 
@@ -40,47 +46,25 @@ async def async_setup_entry(
     async_add_entities: AddConfigEntryEntitiesCallback,
 ) -> None:
     """Add an entity for each agent, now and whenever one is added."""
-    agents: dict[str, AgentEntity] = {}
-    household_device = async_household_device(hass, entry)
-
-    async def async_follow_subentries(
-        hass: HomeAssistant, entry: FairShareConfigEntry
-    ) -> None:
-        for subentry_id in agents.keys() - entry.subentries.keys():
-            # Home Assistant itself takes the entity of a removed subentry away.
-            del agents[subentry_id]
-        for subentry_id, subentry in entry.subentries.items():
-            if subentry.subentry_type != SUBENTRY_AGENT:
-                continue
-            if agent := agents.get(subentry_id):
-                agent.async_apply(subentry)
-                async_update_device(hass, entry, subentry_id)
-                continue
-            agents[subentry_id] = AgentEntity(entry, subentry, household_device.id)
-            async_add_entities([agents[subentry_id]], config_subentry_id=subentry_id)
-
-    await async_follow_subentries(hass, entry)
-    entry.async_on_unload(entry.add_update_listener(async_follow_subentries))
+    makers: dict[str, Make] = {
+        SUBENTRY_AGENT: AgentEntity,
+        SUBENTRY_WRAPPED_AGENT: WrappedAgentEntity,
+    }
+    async_add_subentry_entities(hass, entry, async_add_entities, makers)
 
 
-class AgentEntity(ConversationEntity):
+class AgentEntity(SubentryEntity, ConversationEntity):
     """An agent that asks the model through the household's queue."""
 
-    _attr_has_entity_name = True
-    _attr_name = None
     _attr_supports_streaming = True
 
     def __init__(
         self, entry: FairShareConfigEntry, subentry: ConfigSubentry, via_device_id: str
     ) -> None:
         """Take over how the agent was set up."""
-        self._household = entry.runtime_data
+        super().__init__(entry, subentry, via_device_id)
         self._memory = ConversationMemory()
         self._one_at_a_time = OneAtATime()
-        self._attr_unique_id = subentry.subentry_id
-        self._attr_device_info = subentry_device_info(
-            entry, subentry.subentry_id, via_device_id
-        )
         self._satellite_device_id: str | None = None
         self._settings = self._read(subentry)
 
@@ -91,6 +75,7 @@ class AgentEntity(ConversationEntity):
         return MATCH_ALL
 
     @callback
+    @override
     def async_apply(self, subentry: ConfigSubentry) -> None:
         """Take over a change of the agent; a running turn is not disturbed."""
         self._settings = self._read(subentry)
@@ -160,6 +145,95 @@ class AgentEntity(ConversationEntity):
         except ConverseError as err:
             return err.as_conversation_result()
         turn = Turn(self._household, settings, self._memory, user_input, chat_log)
+        try:
+            return await turn.async_run()
+        finally:
+            self._one_at_a_time.note(chat_log)
+
+
+class WrappedAgentEntity(SubentryEntity, ConversationEntity):
+    """An agent of another integration, asked when its turn has come in the queue."""
+
+    def __init__(
+        self, entry: FairShareConfigEntry, subentry: ConfigSubentry, via_device_id: str
+    ) -> None:
+        """Take over how the agent was set up."""
+        super().__init__(entry, subentry, via_device_id)
+        self._one_at_a_time = OneAtATime()
+        self._settings = WrappedSettings.from_data(subentry.data)
+        self._languages: list[str] | Literal["*"] = MATCH_ALL
+        self._unfollow: CALLBACK_TYPE | None = None
+
+    @property
+    @override
+    def supported_languages(self) -> list[str] | Literal["*"]:
+        """What the agent understands."""
+        return self._languages
+
+    @callback
+    @override
+    def async_apply(self, subentry: ConfigSubentry) -> None:
+        """Take over a change; a running turn is not disturbed."""
+        self._settings = WrappedSettings.from_data(subentry.data)
+        self._async_follow()
+
+    @override
+    async def async_added_to_hass(self) -> None:
+        """Be able to do what the agent is."""
+        await super().async_added_to_hass()
+        self._async_follow()
+
+    @override
+    async def async_will_remove_from_hass(self) -> None:
+        """Follow the agent no more."""
+        if self._unfollow:
+            self._unfollow()
+
+    @callback
+    def _async_follow(self, _event: Event[Any] | None = None) -> None:
+        """Look at the agent, now and whenever it changes, is renamed or removed."""
+        if self._unfollow:
+            self._unfollow()
+        self._unfollow = async_follow_agent(
+            self.hass,
+            self._settings,
+            on_state=self._async_look,
+            on_registry=self._async_follow,
+        )
+        self._async_look()
+
+    @callback
+    def _async_look(self, _event: Event[Any] | None = None) -> None:
+        agent = async_wrapped_agent(self.hass, self._settings)
+        self._attr_available = agent is not None and agent.available
+        if agent is not None:
+            self._languages = agent.supported_languages
+            self._attr_supports_streaming = agent.supports_streaming
+            self._attr_supported_features = ConversationEntityFeature(
+                agent.supported_features or 0
+            )
+        self.async_write_ha_state()
+
+    @override
+    async def async_prepare(self, language: str | None = None) -> None:
+        """Get ready for a spoken question: a satellite has begun to listen."""
+        self._household.queue.expect(Workload.VOICE, _LISTENING_S)
+        if agent := async_wrapped_agent(self.hass, self._settings):
+            await agent.async_prepare(language)
+
+    @override
+    async def async_process(self, user_input: ConversationInput) -> ConversationResult:
+        """Answer a sentence when those before it in the conversation are answered."""
+        async with self._one_at_a_time.turn(user_input.conversation_id):
+            return await super().async_process(user_input)
+
+    @override
+    async def _async_handle_message(
+        self, user_input: ConversationInput, chat_log: ChatLog
+    ) -> ConversationResult:
+        """Have the agent answer a sentence."""
+        self._one_at_a_time.catch_up(chat_log)
+        turn = WrappedTurn(self._household, self._settings, user_input, chat_log)
         try:
             return await turn.async_run()
         finally:

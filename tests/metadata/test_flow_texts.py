@@ -36,6 +36,8 @@ FILES: dict[str, tuple[str, ...]] = {
     "config_subentries.member": ("flows/member.py", "flows/quota.py"),
     "config_subentries.device": ("flows/device.py", "flows/quota.py"),
     "config_subentries.agent": ("flows/agent.py",),
+    "config_subentries.ai_task": ("flows/ai_task.py",),
+    "config_subentries.wrapped_agent": ("flows/wrapped_agent.py",),
     "options": ("flows/options.py", "flows/workloads.py", "flows/quota.py"),
 }
 """The files of each dialog."""
@@ -83,6 +85,10 @@ async def _add_server(hass: HomeAssistant, entry: ConfigEntry) -> None:
 
 async def _add_others(hass: HomeAssistant, entry: ConfigEntry, device_id: str) -> None:
     await submit(hass, await add(hass, entry, "agent"), {"answers": {}})
+    await submit(hass, await add(hass, entry, "ai_task"), {"answers": {}})
+    other = er.async_get(hass).async_get_or_create("conversation", "ollama", "1")
+    result = await add(hass, entry, "wrapped_agent")
+    await submit(hass, result, {"agent": other.id, "server": "outside"})
     result = await add(hass, entry, "member")
     await submit(hass, result, {"person": "person.child", **SHARE})
     await submit(
@@ -196,7 +202,9 @@ def _under(prefix: str) -> set[str]:
     return {key.removeprefix(prefix) for key in TEXTS if key.startswith(prefix)}
 
 
-@pytest.mark.parametrize("kind", ["server", "member", "device", "agent"])
+@pytest.mark.parametrize(
+    "kind", ["server", "member", "device", "agent", "ai_task", "wrapped_agent"]
+)
 def test_every_part_of_a_household_can_be_added_and_changed_by_a_named_button(
     kind: str,
 ) -> None:

@@ -77,7 +77,7 @@ class AgentFlow(ConfigSubentryFlow):
         household = self._get_entry()
         if household.state is not ConfigEntryState.LOADED:
             return self.async_abort(reason="entry_not_loaded")
-        title = _free_title(household)
+        title = free_title(household, SUBENTRY_AGENT, AGENT_TITLE)
         if user_input is not None:
             name = user_input.pop(CONF_NAME).strip()
             return self.async_create_entry(
@@ -111,41 +111,48 @@ class AgentFlow(ConfigSubentryFlow):
         )
 
     def _schema(self, first: Fields) -> vol.Schema:
-        models = {
-            server.data[CONF_MODEL]: None
-            for server in self._get_entry().get_subentries_of_type(SUBENTRY_SERVER)
-        }
-        answers: Fields = {
-            vol.Required(
-                CONF_OUTPUT_TOKENS, default=DEFAULT_OUTPUT_TOKENS
-            ): whole_number(1),
-            vol.Optional(CONF_TEMPERATURE): number(0.0, 2.0, 0.05),
-            vol.Optional(CONF_MODEL): SelectSelector(
-                SelectSelectorConfig(
-                    options=list(models),
-                    custom_value=True,
-                    mode=SelectSelectorMode.DROPDOWN,
-                )
-            ),
-        }
         fields: Fields = {
             **first,
             **talk_fields(self.hass),
             vol.Required(CONF_WORKLOAD, default=Workload.CHAT.value): choice(
                 Workload, CONF_WORKLOAD
             ),
-            vol.Required(_SECTION_ANSWERS): section(
-                vol.Schema(answers), {"collapsed": True}
-            ),
+            **answer_fields(self._get_entry()),
         }
         return vol.Schema(fields)
 
 
-def _free_title(household: ConfigEntry) -> str:
-    """Return a title that tells this agent from the others."""
-    titles = {agent.title for agent in household.get_subentries_of_type(SUBENTRY_AGENT)}
-    title, count = AGENT_TITLE, 1
+def answer_fields(household: ConfigEntry) -> Fields:
+    """Return the section that says how answers are written."""
+    models = {
+        server.data[CONF_MODEL]: None
+        for server in household.get_subentries_of_type(SUBENTRY_SERVER)
+    }
+    answers: Fields = {
+        vol.Required(CONF_OUTPUT_TOKENS, default=DEFAULT_OUTPUT_TOKENS): whole_number(
+            1
+        ),
+        vol.Optional(CONF_TEMPERATURE): number(0.0, 2.0, 0.05),
+        vol.Optional(CONF_MODEL): SelectSelector(
+            SelectSelectorConfig(
+                options=list(models),
+                custom_value=True,
+                mode=SelectSelectorMode.DROPDOWN,
+            )
+        ),
+    }
+    return {
+        vol.Required(_SECTION_ANSWERS): section(
+            vol.Schema(answers), {"collapsed": True}
+        )
+    }
+
+
+def free_title(household: ConfigEntry, subentry_type: str, usual: str) -> str:
+    """Return a title that tells one of this type from the others."""
+    titles = {each.title for each in household.get_subentries_of_type(subentry_type)}
+    title, count = usual, 1
     while title in titles:
         count += 1
-        title = f"{AGENT_TITLE} {count}"
+        title = f"{usual} {count}"
     return title
