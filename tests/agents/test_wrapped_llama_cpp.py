@@ -78,14 +78,21 @@ async def test_it_streams_calls_tools_and_is_charged_to_who_asks(house: House) -
     assert house.is_at_rest()
 
 
-async def test_two_callers_never_have_more_at_the_server_than_it_has_slots(
+async def test_it_and_ours_never_have_more_at_the_server_than_it_has_slots(
     house: House,
 ) -> None:
+    gate = asyncio.Event()
+    house.server.default = answer("one", gate)
     tasks = [
         house.hass.async_create_task(house.say(str(number), agent_id=agent_id))
         for number in range(3)
         for agent_id in (WRAPPED, "conversation.fair_share")
     ]
+    await house.until(lambda: len(house.household.status().requests) == 6)
+    await house.server.wait_chats(house.chats_before + 2)
+    assert house.household.status().waiting == 4
+    assert house.server.deferred == 0
+    gate.set()
     await asyncio.gather(*tasks)
     assert house.server.peak_running == 2
     assert len(house.household.records()) == 6
