@@ -1,6 +1,6 @@
 """An agent of another integration: it asks a server by itself, past any queue."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 import json
 from typing import Any
@@ -27,14 +27,15 @@ OTHER = "conversation.other"
 class OtherAgent(conversation.ConversationEntity):
     """Streams from a server into the chat log, as Home Assistant's own agents do."""
 
-    _attr_unique_id = "other"
-    _attr_name = "Other"
     _attr_supports_streaming = True
     _attr_supported_features = conversation.ConversationEntityFeature.CONTROL
-    entity_id = OTHER
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, name: str = "other") -> None:
+        self.entity_id = f"conversation.{name}"
+        self._attr_unique_id = name
+        self._attr_name = name.capitalize()
         self.url = url
+        self.first: Callable[[], Awaitable[object]] | None = None
         self.tells = True
         self.languages = ["de", "en"]
         self.asked: list[ConversationInput] = []
@@ -51,6 +52,8 @@ class OtherAgent(conversation.ConversationEntity):
         self, user_input: ConversationInput, chat_log: ChatLog
     ) -> conversation.ConversationResult:
         self.asked.append(user_input)
+        if self.first is not None:
+            await self.first()
         await chat_log.async_provide_llm_data(
             user_input.as_llm_context("other"), None, "You are another."
         )
@@ -100,7 +103,7 @@ class _OtherFlow(ConfigFlow):
 
 @asynccontextmanager
 async def other_integration(
-    hass: HomeAssistant, agent: OtherAgent
+    hass: HomeAssistant, agent: OtherAgent, *more: OtherAgent
 ) -> AsyncIterator[er.RegistryEntry]:
     """Set up an integration with this agent; give it as the registry knows it.
 
@@ -120,7 +123,7 @@ async def other_integration(
         _entry: ConfigEntry,
         async_add_entities: AddConfigEntryEntitiesCallback,
     ) -> None:
-        async_add_entities([next(agents)])
+        async_add_entities([next(agents), *more])
 
     module = MockModule(
         "other",

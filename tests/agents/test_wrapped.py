@@ -38,7 +38,8 @@ async def known(
     house: House, other: OtherAgent, wrapped_data: dict[str, Any]
 ) -> AsyncIterator[er.RegistryEntry]:
     """What the registry knows of the other agent, which is wrapped."""
-    async with other_integration(house.hass, other) as known:
+    helper = OtherAgent(house.server.url, "helper")
+    async with other_integration(house.hass, other, helper) as known:
         wrapped = subentry(wrapped_agent(known.id, **wrapped_data))
         house.hass.config_entries.async_add_subentry(house.entry, wrapped)
         await house.hass.async_block_till_done()
@@ -389,6 +390,22 @@ async def test_an_agent_that_asks_itself_is_stopped(
     assert is_error(result)
     assert "asking itself" in speech(result)
     assert house.is_at_rest()
+
+
+async def test_an_agent_may_ask_another_one_in_the_same_conversation(
+    house: House, other: OtherAgent
+) -> None:
+    """Each is charged for its own answer, and to the same caller."""
+    known = er.async_get(house.hass).async_get("conversation.helper")
+    assert known is not None
+    second = subentry(wrapped_agent(known.id, "second") | {"title": "Second"})
+    house.hass.config_entries.async_add_subentry(house.entry, second)
+    await house.hass.async_block_till_done()
+    other.first = lambda: house.say("in", "table", agent_id="conversation.second")
+    house.server.script(answer("In", "ner"), answer("Out", "er", "."))
+    assert speech(await ask(house, "out", "table")) == "Outer."
+    outputs = [(who, tokens.output) for who, tokens, _ in paid(house)]
+    assert outputs == [("parent/direct/chat", 2), ("parent/direct/chat", 3)]
 
 
 async def test_another_urgency_holds_from_the_next_question_on(house: House) -> None:

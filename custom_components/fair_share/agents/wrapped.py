@@ -165,7 +165,7 @@ class WrappedTurn:
             conversation_id=self._chat_log.conversation_id,
         )
         try:
-            with self._cost.watch():
+            with self._cost.watch(agent.entity_id):
                 result = await agent.internal_async_process(question)
         except BaseException:
             _book(spending, self._cost.broken_off())

@@ -16,7 +16,7 @@ from ..household.estimate import estimate_tokens
 from .prompt import build
 from .tools import Toolbox
 
-_STATS = "stats"
+_STATS, _TRACE = "stats", "async_trace"
 _INPUT, _CACHED, _OUTPUT = "input_tokens", "cached_input_tokens", "output_tokens"
 
 
@@ -54,11 +54,15 @@ class Cost:
 
 
 class TurnCost:
-    """Adds up what one turn costs, while it goes on."""
+    """Adds up what one turn of an agent costs, while it goes on.
+
+    Not what another agent costs that is asked in its course: that one has its own.
+    """
 
     def __init__(self, chat_log: ChatLog) -> None:
         """Begin with the question, which is the latest in the chat log."""
         self._chat_log = chat_log
+        self._agent_id = ""
         self._begin = len(chat_log.content)
         self._told: list[Cost] = []
         self._writing = ""
@@ -68,29 +72,35 @@ class TurnCost:
         return self._prompt_tokens(self._begin)
 
     @contextmanager
-    def watch(self) -> Iterator[None]:
+    def watch(self, agent_id: str) -> Iterator[None]:
         """Listen to what the agent tells, in the trace and of its answer."""
+        self._agent_id = agent_id
         # Not the trace itself: it can't be read without a copy of all that is in it,
         # tools and what they hold included.
-        trace, listener = self._chat_log.async_trace, self._chat_log.delta_listener
+        methods = vars(self._chat_log)
+        replaced = methods.get(_TRACE)
+        listener = self._chat_log.delta_listener
 
         def note_trace(details: dict[str, Any]) -> None:
             if cost := Cost.told(details.get(_STATS)):
                 self._told.append(cost)
                 self._writing = ""
-            trace(details)
+            ChatLog.async_trace(self._chat_log, details)
 
         def note_delta(chat_log: ChatLog, delta: dict[str, Any]) -> None:
             self._note_delta(delta)
             if listener:
                 listener(chat_log, delta)
 
-        vars(self._chat_log)["async_trace"] = note_trace
+        methods[_TRACE] = note_trace
         self._chat_log.delta_listener = note_delta
         try:
             yield
         finally:
-            del vars(self._chat_log)["async_trace"]
+            if replaced is None:
+                del methods[_TRACE]
+            else:
+                methods[_TRACE] = replaced
             self._chat_log.delta_listener = listener
 
     def in_all(self, answer: str) -> Cost:
@@ -121,7 +131,9 @@ class TurnCost:
 
     def _answers(self) -> Iterator[tuple[int, AssistantContent]]:
         for number, content in enumerate(self._chat_log.content):
-            if number >= self._begin and isinstance(content, AssistantContent):
+            if number < self._begin or not isinstance(content, AssistantContent):
+                continue
+            if content.agent_id == self._agent_id:
                 yield number, content
 
     def _finished(self) -> Cost:
