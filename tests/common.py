@@ -10,6 +10,8 @@ from homeassistant.core import HomeAssistant
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.fair_share.const import (
+    CONF_KEY_HASH,
+    CONF_KEY_HINT,
     CONF_KIND,
     CONF_MEMBER,
     CONF_PERSON_ID,
@@ -19,11 +21,13 @@ from custom_components.fair_share.const import (
     SHARED_ID,
     SUBENTRY_AGENT,
     SUBENTRY_AI_TASK,
+    SUBENTRY_CLIENT,
     SUBENTRY_DEVICE,
     SUBENTRY_MEMBER,
     SUBENTRY_SERVER,
     SUBENTRY_WRAPPED_AGENT,
 )
+from custom_components.fair_share.household.client_keys import hash_of
 
 ENTRY_ID = "household_entry"
 
@@ -78,6 +82,25 @@ def device(
         title=subentry_id.capitalize(),
         unique_id=f"device:{device_id}",
         data={"device_id": device_id, CONF_MEMBER: member_id, **data},
+    )
+
+
+def client(
+    subentry_id: str, key: str, member_id: str = SHARED_ID, **data: Any
+) -> ConfigSubentryDataWithId:
+    """Return a client of the gateway with this key."""
+    return ConfigSubentryDataWithId(
+        subentry_id=subentry_id,
+        subentry_type=SUBENTRY_CLIENT,
+        title=subentry_id.capitalize(),
+        unique_id=None,
+        data={
+            CONF_MEMBER: member_id,
+            "workload": "chat",
+            CONF_KEY_HASH: hash_of(key),
+            CONF_KEY_HINT: key[-4:],
+            **data,
+        },
     )
 
 

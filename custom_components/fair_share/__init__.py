@@ -7,6 +7,8 @@ from homeassistant.helpers import config_validation as cv
 from homeassistant.helpers.typing import ConfigType
 
 from .const import DOMAIN
+from .frontend import async_setup_frontend
+from .gateway.views import async_setup_gateway
 from .household.activity_log import async_remove_log
 from .household.issues import IssueWatch, async_forget_issues
 from .household.ledger import Ledger
@@ -28,8 +30,10 @@ CONFIG_SCHEMA = cv.config_entry_only_config_schema(DOMAIN)
 
 
 async def async_setup(hass: HomeAssistant, _config: ConfigType) -> bool:
-    """Set up what is there without a household: the actions."""
+    """Set up what is there without a household: actions, gateway and dashboard."""
     async_setup_services(hass)
+    await async_setup_gateway(hass)
+    await async_setup_frontend(hass)
     return True
 
 

@@ -9,6 +9,7 @@ from .const import (
     DOMAIN,
     SUBENTRY_AGENT,
     SUBENTRY_AI_TASK,
+    SUBENTRY_CLIENT,
     SUBENTRY_DEVICE,
     SUBENTRY_MEMBER,
     SUBENTRY_SERVER,
@@ -16,6 +17,7 @@ from .const import (
 )
 from .flows.agent import AgentFlow
 from .flows.ai_task import TaskFlow
+from .flows.client import ClientFlow
 from .flows.device import DeviceFlow
 from .flows.household import HouseholdFlow
 from .flows.member import MemberFlow
@@ -43,6 +45,7 @@ class FairShareConfigFlow(HouseholdFlow, domain=DOMAIN):
             SUBENTRY_AGENT: AgentFlow,
             SUBENTRY_AI_TASK: TaskFlow,
             SUBENTRY_WRAPPED_AGENT: WrappedAgentFlow,
+            SUBENTRY_CLIENT: ClientFlow,
         }
 
     @staticmethod

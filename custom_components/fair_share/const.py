@@ -7,6 +7,7 @@ DOMAIN: Final = "fair_share"
 SUBENTRY_SERVER: Final = "server"
 SUBENTRY_MEMBER: Final = "member"
 SUBENTRY_DEVICE: Final = "device"
+SUBENTRY_CLIENT: Final = "client"
 SUBENTRY_AGENT: Final = "agent"
 SUBENTRY_AI_TASK: Final = "ai_task"
 SUBENTRY_WRAPPED_AGENT: Final = "wrapped_agent"
@@ -31,6 +32,10 @@ CONF_CONTEXT_TOKENS: Final = "context_tokens"
 CONF_OUTPUT_TOKENS: Final = "output_tokens"
 CONF_IN_FLIGHT: Final = "in_flight"
 CONF_QUEUED: Final = "queued"
+CONF_KEY_HASH: Final = "key_hash"
+CONF_KEY_HINT: Final = "key_hint"
+CONF_REQUESTS_PER_MINUTE: Final = "requests_per_minute"
+CONF_FROM_OUTSIDE: Final = "from_outside"
 CONF_TEMPERATURE: Final = "temperature"
 CONF_AGENT: Final = "agent"
 CONF_SERVER: Final = "server"
@@ -80,6 +85,8 @@ SCHEDULING_CLUSTER: Final = "cluster"
 
 # A value of CONF_SERVER: none of the household's.
 OUTSIDE_SERVER: Final = "outside"
+
+GATEWAY_PATH: Final = "/api/fair_share/v1"
 
 # Built-in members of every household.
 GUEST_ID: Final = "guest"

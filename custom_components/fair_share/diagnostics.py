@@ -19,6 +19,7 @@ from .admission.model import ROOT_ID, RequestRecord, Settings
 from .admission.status import NodeStatus, RequestStatus, ServerStatus
 from .const import (
     CONF_CONTEXT_TOKENS,
+    CONF_FROM_OUTSIDE,
     CONF_IN_FLIGHT,
     CONF_KIND,
     CONF_MEMBER,
@@ -30,6 +31,7 @@ from .const import (
     CONF_QUOTA_REFILL,
     CONF_QUOTA_TOKENS,
     CONF_QUOTA_WINDOW,
+    CONF_REQUESTS_PER_MINUTE,
     CONF_SCHEDULING,
     CONF_SLOTS,
     CONF_TEMPERATURE,
@@ -40,6 +42,7 @@ from .const import (
     SHARED_ID,
     SUBENTRY_AGENT,
     SUBENTRY_AI_TASK,
+    SUBENTRY_CLIENT,
     SUBENTRY_DEVICE,
     SUBENTRY_MEMBER,
     SUBENTRY_SERVER,
@@ -64,6 +67,11 @@ _SHARE_KEYS = (
 _SAFE_KEYS = {
     SUBENTRY_MEMBER: _SHARE_KEYS,
     SUBENTRY_DEVICE: _SHARE_KEYS,
+    SUBENTRY_CLIENT: (
+        *_SHARE_KEYS,
+        CONF_REQUESTS_PER_MINUTE,
+        CONF_FROM_OUTSIDE,
+    ),
     SUBENTRY_AGENT: (CONF_WORKLOAD, CONF_OUTPUT_TOKENS, CONF_TEMPERATURE),
     SUBENTRY_AI_TASK: (CONF_WORKLOAD, CONF_OUTPUT_TOKENS, CONF_TEMPERATURE),
     SUBENTRY_WRAPPED_AGENT: (CONF_WORKLOAD,),
@@ -225,7 +233,7 @@ class _Report:
                 "port": url.port,
                 "has_key": bool(data.get(CONF_API_KEY)),
             }
-        if kind == SUBENTRY_DEVICE:
+        if kind in (SUBENTRY_DEVICE, SUBENTRY_CLIENT):
             told["whose"] = self._who(str(data.get(CONF_MEMBER, SHARED_ID)))
         return told
 

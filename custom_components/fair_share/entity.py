@@ -152,6 +152,8 @@ class _Follower:
             yield member.member_id, member.name
         for device in registry.devices.values():
             yield device.subentry_id, device.name
+        for client in registry.clients.values():
+            yield client.client_id, client.name
         for view in self._household.servers.statuses():
             yield view.server_id, view.title
 

@@ -21,6 +21,7 @@ from tests.flows.drive import (
     filled,
     found,
     go_on,
+    only,
     open_rules,
     progress,
     repair,
@@ -35,6 +36,7 @@ FILES: dict[str, tuple[str, ...]] = {
     "config_subentries.server": ("flows/server.py", *CONNECTING),
     "config_subentries.member": ("flows/member.py", "flows/quota.py"),
     "config_subentries.device": ("flows/device.py", "flows/quota.py"),
+    "config_subentries.client": ("flows/client.py", "flows/quota.py"),
     "config_subentries.agent": ("flows/agent.py",),
     "config_subentries.ai_task": ("flows/ai_task.py",),
     "config_subentries.wrapped_agent": ("flows/wrapped_agent.py",),
@@ -89,6 +91,13 @@ async def _add_others(hass: HomeAssistant, entry: ConfigEntry, device_id: str) -
     other = er.async_get(hass).async_get_or_create("conversation", "ollama", "1")
     result = await add(hass, entry, "wrapped_agent")
     await submit(hass, result, {"agent": other.id, "server": "outside"})
+    result = await submit(
+        hass, await add(hass, entry, "client"), {"name": "Chat", **SHARE}
+    )
+    await submit(hass, result, {})
+    client = only(entry, "client")
+    for step in ("settings", "new_key"):
+        await submit(hass, await change(hass, entry, client), {"next_step_id": step})
     result = await add(hass, entry, "member")
     await submit(hass, result, {"person": "person.child", **SHARE})
     await submit(
@@ -203,7 +212,8 @@ def _under(prefix: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "kind", ["server", "member", "device", "agent", "ai_task", "wrapped_agent"]
+    "kind",
+    ["server", "member", "device", "client", "agent", "ai_task", "wrapped_agent"],
 )
 def test_every_part_of_a_household_can_be_added_and_changed_by_a_named_button(
     kind: str,

@@ -47,6 +47,8 @@ def asker_for(household: Household, device_id: str) -> Asker:
             device.workload,
             IdentityRule.DEVICE,
         )
+    if client := household.registry.clients.get(node_id):
+        return client.asker
     if household.registry.has_direct(node_id):
         source_id = direct_id(node_id)
         return Asker(node_id, source_id, None, None, IdentityRule.USER)
@@ -55,9 +57,10 @@ def asker_for(household: Household, device_id: str) -> Asker:
 
 def _node_id(household: Household, device_id: str) -> str:
     device = dr.async_get(household.hass).async_get(device_id)
+    registry = household.registry
     known = {
         device_identifier(household.entry.entry_id, node_id): node_id
-        for node_id in (*household.registry.member_ids(), *household.registry.devices)
+        for node_id in (*registry.member_ids(), *registry.devices, *registry.clients)
     }
     for domain, identifier in device.identifiers if device else ():
         if domain == DOMAIN and identifier in known:

@@ -112,7 +112,8 @@ class GenerationRequest:
 
     ``messages`` and ``tools`` have OpenAI's chat shape. ``parameters`` are further
     body fields (``temperature``, ``response_format``, ...) passed on as they are.
-    ``origin`` goes only to servers that schedule by it.
+    ``origin`` goes only to servers that schedule by it. ``raw``: the content of the
+    only message is a text to go on with, without the form of a chat.
     """
 
     messages: Sequence[Mapping[str, Any]]
@@ -121,6 +122,7 @@ class GenerationRequest:
     tools: Sequence[Mapping[str, Any]] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict)
     origin: Origin | None = None
+    raw: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,6 +381,13 @@ class Engine(Protocol):
         are what follows, the ``Usage`` is that of this run. Raises an ``EngineError``
         on entering or while iterating, ``InterruptedAnswer`` when the answer was
         interrupted.
+        """
+        ...
+
+    async def embed(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the answer to a request for embeddings, in OpenAI's shape.
+
+        Raises ``EngineError``.
         """
         ...
 

@@ -44,6 +44,13 @@ def chat_body(
     return body
 
 
+def raw_body(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the body that has the text of a chat's only message gone on with."""
+    told = {name: value for name, value in body.items() if name != "messages"}
+    (message,) = body["messages"]
+    return {**told, "prompt": message["content"]}
+
+
 def _message(message: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the message; many chat templates break on a content of ``null``."""
     if message.get("content") is None:

@@ -23,7 +23,7 @@ from .base import (
     Resume,
     UnreachableError,
 )
-from .body import chat_body
+from .body import chat_body, raw_body
 from .chat_stream import ChatStream
 from .dispensable import without
 from .http import ServerHttp
@@ -31,12 +31,13 @@ from .model_list import list_models
 from .open_answer import OpenAnswer
 from .patience import PatientReader
 from .picture import sees_pictures
-from .resume import Asked, continued, is_plain, is_text
+from .resume import COMPLETION_PATH, Asked, continued, is_plain, is_text
 from .scheduling_fields import Scheduling, scheduling_fields, scheduling_headers
 from .stops import stops_of
 from .think import ThinkFilter
 
 CHAT_PATH = "/v1/chat/completions"
+_EMBEDDINGS_PATH = "/v1/embeddings"
 _TRIAL_LIMIT_S = 120.0
 _COUNTS_AT_ONCE = 2
 """Counting happens outside the queue; a server with much to count answers nobody."""
@@ -112,7 +113,7 @@ class ChatEngine(ABC):
         self, request: GenerationRequest, answer: OpenAnswer
     ) -> PromptSlices | None:
         """Return the prompt to be read part by part; see ``base.Engine``."""
-        if not is_text(request):
+        if request.raw or not is_text(request):
             return None
         self._prepare(request, answer)
         asked = await self._asked(request, answer)
@@ -129,7 +130,7 @@ class ChatEngine(ABC):
         if not answer.begun:
             answer.begin(
                 AnswerText(
-                    starts_inside_think=bool(self._opens_think),
+                    starts_inside_think=bool(self._opens_think) and not request.raw,
                     stops=stops_of(request.parameters),
                 )
             )
@@ -139,6 +140,11 @@ class ChatEngine(ABC):
             aclosing(self._deltas(response, chat, answer)) as deltas,
         ):
             yield deltas
+
+    async def embed(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return embeddings; see ``base.Engine.embed``."""
+        body = {**fields, "model": self._model} if self._model else fields
+        return (await self._http.post(_EMBEDDINGS_PATH, body)).fields()
 
     @abstractmethod
     async def load(self) -> EngineLoad:
@@ -176,6 +182,8 @@ class ChatEngine(ABC):
         body = await self._body(request)
         if answer.begun:
             return await self._asked_to_go_on(body, answer)
+        if request.raw:
+            return Asked(COMPLETION_PATH, raw_body(body))
         return Asked(CHAT_PATH, body)
 
     async def _body(self, request: GenerationRequest) -> dict[str, Any]:

@@ -83,6 +83,7 @@ def goes_on(request: GenerationRequest) -> bool:
     last = request.messages[-1].get("role") if request.messages else None
     return (
         is_text
+        and not request.raw
         and may_choose
         and last != "assistant"
         and not any(parameters.get(name) for name in _IN_ONE_PIECE)

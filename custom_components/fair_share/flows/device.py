@@ -33,7 +33,7 @@ from ..const import (
 )
 from .quota import quota_errors
 from .schemas import Fields, choice, flatten, nest
-from .share import SECTION_QUOTA, share_fields
+from .share import SECTION_QUOTA, owner_choice, share_fields
 
 _SATELLITE_DOMAIN = "assist_satellite"
 
@@ -133,18 +133,9 @@ class DeviceFlow(ConfigSubentryFlow):
         )
 
     def _fields(self, workload: Workload) -> Fields:
-        members = [
-            SelectOptionDict(value=member.subentry_id, label=member.title)
-            for member in self._get_entry().get_subentries_of_type(SUBENTRY_MEMBER)
-        ]
-        shared = SelectOptionDict(value=SHARED_ID, label=SHARED_ID)
         return {
-            vol.Required(CONF_MEMBER, default=SHARED_ID): SelectSelector(
-                SelectSelectorConfig(
-                    options=[*members, shared],
-                    translation_key=CONF_MEMBER,
-                    mode=SelectSelectorMode.DROPDOWN,
-                )
+            vol.Required(CONF_MEMBER, default=SHARED_ID): owner_choice(
+                self._get_entry(), SUBENTRY_MEMBER
             ),
             vol.Required(CONF_WORKLOAD, default=workload.value): choice(
                 Workload, CONF_WORKLOAD

@@ -1,4 +1,4 @@
-"""The share tree as the household configured it: members, devices, their names."""
+"""The share tree as the household configured it: who is in it, and their names."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,10 +13,12 @@ from ..const import (
     GUEST_ID,
     GUEST_PREFIX,
     SHARED_ID,
+    SUBENTRY_CLIENT,
     SUBENTRY_DEVICE,
     SUBENTRY_MEMBER,
 )
 from .asker import Asker, IdentityRule
+from .clients import ClientConfig
 from .stored import Stored
 from .subentries import DeviceConfig, MemberConfig, quota_of, weight_of
 
@@ -38,7 +40,7 @@ class RegistryChange:
 
 
 class Registry:
-    """Members and devices of one household, and the nodes of the tree they make.
+    """Members, devices and clients of a household, and the nodes of the tree they make.
 
     Reads the config entry once at the start and again with every ``apply``, so that
     its answers stay consistent between two of them.
@@ -50,6 +52,7 @@ class Registry:
         self._entry_id = entry.entry_id
         self.members: dict[str, MemberConfig] = {}
         self.devices: dict[str, DeviceConfig] = {}
+        self.clients: dict[str, ClientConfig] = {}
         self._nodes: dict[str, NodeSpec] = {}
         self._read(entry)
 
@@ -84,15 +87,13 @@ class Registry:
 
     def caps_for(self, asker: Asker) -> Caps:
         """Return the tightest limits of the member and of what of theirs asks."""
-        member, source = (
-            node.caps if (node := self._nodes.get(node_id)) else Caps()
-            for node_id in (asker.member_id, asker.source_id)
-        )
+        ids = {asker.member_id, asker.device_subentry_id, asker.source_id}
+        caps = [self._nodes[i].caps for i in ids if i in self._nodes]
         return Caps(
-            context_tokens=_tightest(member.context_tokens, source.context_tokens),
-            output_tokens=_tightest(member.output_tokens, source.output_tokens),
-            in_flight=_tightest(member.in_flight, source.in_flight),
-            queued=_tightest(member.queued, source.queued),
+            context_tokens=_tightest(each.context_tokens for each in caps),
+            output_tokens=_tightest(each.output_tokens for each in caps),
+            in_flight=_tightest(each.in_flight for each in caps),
+            queued=_tightest(each.queued for each in caps),
         )
 
     def spec(self, node_id: str) -> NodeSpec:
@@ -115,7 +116,11 @@ class Registry:
 
     def name(self, node_id: str) -> str:
         """Return the name people know a node by, its id if it has none."""
-        if config := self.members.get(node_id) or self.devices.get(node_id):
+        if config := (
+            self.members.get(node_id)
+            or self.devices.get(node_id)
+            or self.clients.get(node_id)
+        ):
             return config.name
         owner, _, part = node_id.partition("/")
         if state := self._hass.states.get(part):
@@ -145,10 +150,16 @@ class Registry:
             for s in subentries
             if s.subentry_type == SUBENTRY_DEVICE
         }
+        self.clients = {
+            s.subentry_id: ClientConfig.from_subentry(s, self.members, self.devices)
+            for s in subentries
+            if s.subentry_type == SUBENTRY_CLIENT
+        }
         members = [*_built_ins(entry), *(m.spec for m in self.members.values())]
         direct = (NodeSpec(direct_id(i), i) for i in (GUEST_ID, *self.members))
         devices = (d.spec for d in self.devices.values())
-        self._nodes = _by_id([*members, *direct, *devices])
+        clients = (c.spec for c in self.clients.values())
+        self._nodes = _by_id([*members, *direct, *devices, *clients])
 
 
 _DIRECT = "direct"
@@ -183,5 +194,5 @@ def _by_id(specs: Iterable[NodeSpec]) -> dict[str, NodeSpec]:
     return {spec.node_id: spec for spec in specs}
 
 
-def _tightest(*limits: int | None) -> int | None:
+def _tightest(limits: Iterable[int | None]) -> int | None:
     return min((limit for limit in limits if limit is not None), default=None)

@@ -118,6 +118,8 @@ def _member_kind(node_id: str) -> str:
 def _source_kind(household: Household, source: NodeStatus) -> str:
     if source.node_id in household.registry.devices:
         return "device"
+    if source.node_id in household.registry.clients:
+        return "client"
     if source.parent_id and source.node_id == direct_id(source.parent_id):
         return "direct"
     return "automation"

@@ -158,12 +158,11 @@ class Household:
 
     def tell_paused(self, node_ids: frozenset[str]) -> None:
         """Tell whoever shows these, and all below them, that they look different."""
-        below = [
-            node.node_id
-            for node in self.registry.nodes()
-            if node.node_id in node_ids or node.parent_id in node_ids
-        ]
-        self.updates.touch(ROOT_ID, *below)
+        touched = set(node_ids)
+        for node in self.registry.nodes():
+            if node.parent_id in touched:
+                touched.add(node.node_id)
+        self.updates.touch(ROOT_ID, *touched)
 
     def is_over_quota(self, node_id: str) -> bool:
         """Whether a node's quota, or one above it, is used up. Raises ``KeyError``."""

@@ -60,7 +60,7 @@ class MemberConfig:
             name=subentry.title,
             person_id=subentry.data[CONF_PERSON_ID],
             user_ids=frozenset(subentry.data.get(CONF_USER_IDS, ())),
-            spec=_spec(subentry, ROOT_ID),
+            spec=node_spec(subentry, ROOT_ID),
         )
 
 
@@ -95,9 +95,9 @@ class DeviceConfig:
             device_id=subentry.data[CONF_DEVICE_ID],
             member_id=member_id,
             workload=Workload(
-                _stored(subentry).one_of(CONF_WORKLOAD, Workload, Workload.VOICE)
+                stored_of(subentry).one_of(CONF_WORKLOAD, Workload, Workload.VOICE)
             ),
-            spec=_spec(subentry, member_id),
+            spec=node_spec(subentry, member_id),
         )
 
 
@@ -123,8 +123,9 @@ def quota_of(stored: Stored, prefix: str = "") -> QuotaSpec | None:
     return QuotaSpec(tokens, at_end=QuotaEnd(at_end), refill_per_s=per_s)
 
 
-def _spec(subentry: ConfigSubentry, parent_id: str) -> NodeSpec:
-    stored = _stored(subentry)
+def node_spec(subentry: ConfigSubentry, parent_id: str) -> NodeSpec:
+    """Return the node of the share tree that a subentry is."""
+    stored = stored_of(subentry)
     return NodeSpec(
         node_id=subentry.subentry_id,
         parent_id=parent_id,
@@ -139,5 +140,6 @@ def _spec(subentry: ConfigSubentry, parent_id: str) -> NodeSpec:
     )
 
 
-def _stored(subentry: ConfigSubentry) -> Stored:
+def stored_of(subentry: ConfigSubentry) -> Stored:
+    """Return the settings of a subentry, to be read with care."""
     return Stored(subentry.data, f"settings of {subentry.title}")

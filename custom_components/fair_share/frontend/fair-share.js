@@ -1,0 +1,292 @@
+/**
+ * A dashboard for Fair Share: `strategy: {type: custom:fair-share}`, for a whole dashboard
+ * or for one view.
+ *
+ * Home Assistant's frontend calls `generate` and shows what it returns; it calls again when
+ * an entity or device was added, renamed or removed. Only cards that Home Assistant brings
+ * are used. Entities that are disabled or hidden are left out, and so is a section of which
+ * nothing is left.
+ */
+
+const NAME = "Fair Share";
+const ICON = "mdi:scale-balance";
+
+/** The texts that are not names of entities or devices. */
+const TEXTS = {
+  en: {
+    now: "Now",
+    quotas: "Quotas",
+    tokens: "Tokens per day",
+    waits: "Waiting",
+    fairness: "Fairness",
+    servers: "Servers",
+    events: "Events",
+    nothing: "There is nothing to show. Is Fair Share set up and running?",
+  },
+  de: {
+    now: "Jetzt",
+    quotas: "Kontingente",
+    tokens: "Token pro Tag",
+    waits: "Wartezeiten",
+    fairness: "Fairness",
+    servers: "Server",
+    events: "Ereignisse",
+    nothing: "Es gibt nichts zu zeigen. Ist Fair Share eingerichtet und läuft es?",
+  },
+  es: {
+    now: "Ahora",
+    quotas: "Cuotas",
+    tokens: "Tokens por día",
+    waits: "Esperas",
+    fairness: "Equidad",
+    servers: "Servidores",
+    events: "Eventos",
+    nothing: "No hay nada que mostrar. ¿Está Fair Share configurado y en marcha?",
+  },
+  fr: {
+    now: "Maintenant",
+    quotas: "Quotas",
+    tokens: "Jetons par jour",
+    waits: "Attentes",
+    fairness: "Équité",
+    servers: "Serveurs",
+    events: "Événements",
+    nothing: "Il n'y a rien à afficher. Fair Share est-il configuré et démarré ?",
+  },
+  ja: {
+    now: "現在",
+    quotas: "割り当て",
+    tokens: "1日あたりのトークン",
+    waits: "待ち時間",
+    fairness: "公平性",
+    servers: "サーバー",
+    events: "イベント",
+    nothing: "表示するものがありません。Fair Share は設定され、動作していますか？",
+  },
+  ko: {
+    now: "현재",
+    quotas: "할당량",
+    tokens: "일별 토큰",
+    waits: "대기 시간",
+    fairness: "공정성",
+    servers: "서버",
+    events: "이벤트",
+    nothing: "표시할 내용이 없습니다. Fair Share가 설정되어 실행 중인가요?",
+  },
+  nl: {
+    now: "Nu",
+    quotas: "Quota",
+    tokens: "Tokens per dag",
+    waits: "Wachttijden",
+    fairness: "Eerlijkheid",
+    servers: "Servers",
+    events: "Gebeurtenissen",
+    nothing: "Er is niets te tonen. Is Fair Share ingesteld en actief?",
+  },
+};
+
+/** Makes the frontend show the name of the device instead of the entity's. */
+const DEVICE_NAME = { type: "device" };
+const BAR = { features: [{ type: "bar-gauge" }] };
+const GRAPH_HOURS = 24;
+const TOKEN_DAYS = 7;
+
+/**
+ * Return the devices of each kind, in the order to show, each as its entities by domain and
+ * translation key: `{member: [{"sensor.queue_depth": "sensor.child_queue_depth"}]}`.
+ */
+async function findPlaces(hass) {
+  const ofDevice = {};
+  for (const entity of Object.values(hass.entities)) {
+    if (entity.platform !== "fair_share" || entity.hidden) continue;
+    const [domain] = entity.entity_id.split(".");
+    const entities = (ofDevice[entity.device_id] ??= {});
+    entities[`${domain}.${entity.translation_key}`] = entity.entity_id;
+  }
+  let devices = {};
+  try {
+    devices = await hass.callWS({ type: "fair_share/devices" });
+  } catch (error) {
+    console.warn("Fair Share does not answer", error); // not loaded: nothing to show
+  }
+  const kinds = ["household", "member", "device", "workload", "server"];
+  return Object.fromEntries(
+    kinds.map((kind) => [kind, (devices[kind] ?? []).map((id) => ofDevice[id] ?? {})])
+  );
+}
+
+/** Each of these returns a list of cards, which is empty if there is no such entity. */
+const tile = (entity, options = {}) => (entity ? [{ type: "tile", entity, ...options }] : []);
+
+const multiple = (type, entities, options) =>
+  entities.length ? [{ type, entities, ...options }] : [];
+
+/** Return what `key` names of each place that has it, named by the device. */
+const ofEach = (places, key) =>
+  places
+    .filter((place) => place[key])
+    .map((place) => ({ entity: place[key], name: DEVICE_NAME }));
+
+const known = (entity) => ({
+  condition: "state",
+  entity,
+  state_not: ["unknown", "unavailable"],
+});
+
+const section = (heading, icon, cards, options = {}) =>
+  cards.length
+    ? [{ type: "grid", cards: [{ type: "heading", heading, icon }, ...cards], ...options }]
+    : [];
+
+function now(text, household, people) {
+  return section(text.now, "mdi:account-voice", [
+    ...household.flatMap((home) => [
+      ...tile(home["sensor.running"]),
+      ...tile(home["sensor.queue_depth"]),
+      ...tile(home["sensor.expected_wait_voice"]),
+      ...tile(home["sensor.tokens_per_second"]),
+    ]),
+    ...people.flatMap((place) => tile(place["sensor.member_state"], { name: DEVICE_NAME })),
+  ]);
+}
+
+/** Only quotas that there are: a member without one has none to show, until it is set. */
+function quotas(text, people) {
+  const left = ofEach(people, "sensor.quota_remaining_percent");
+  const cards = people.flatMap((place) => {
+    const percent = place["sensor.quota_remaining_percent"];
+    const reset = place["sensor.next_reset"];
+    if (!percent) return [];
+    const visibility = [known(percent)];
+    return [
+      ...tile(percent, { name: DEVICE_NAME, ...BAR, visibility }),
+      ...tile(reset, reset && { visibility: [known(percent), known(reset)] }),
+    ];
+  });
+  const conditions = left.map(({ entity }) => known(entity));
+  return section(text.quotas, "mdi:gauge", cards, {
+    visibility: [{ condition: "or", conditions }],
+  });
+}
+
+function tokens(text, members) {
+  return section(
+    text.tokens,
+    "mdi:counter",
+    multiple("statistics-graph", ofEach(members, "sensor.tokens_served"), {
+      chart_type: "bar-stack",
+      period: "day",
+      stat_types: ["change"],
+      days_to_show: TOKEN_DAYS,
+    })
+  );
+}
+
+function waits(text, workloads) {
+  const longest = ofEach(workloads, "sensor.wait_p95");
+  const median = ofEach(workloads, "sensor.wait_p50"); // disabled at first
+  return section(text.waits, "mdi:timer-sand", [
+    ...multiple("glance", longest, { columns: 3, show_icon: false }),
+    ...multiple("history-graph", longest, { hours_to_show: GRAPH_HOURS }),
+    ...multiple("history-graph", median, { hours_to_show: GRAPH_HOURS }),
+  ]);
+}
+
+/** Rules can be changed by administrators only: the others are shown no controls. */
+function fairness(text, household, isAdmin) {
+  const control = (type) => (isAdmin ? { features: [{ type }] } : {});
+  return section(
+    text.fairness,
+    ICON,
+    household.flatMap((home) => [
+      ...tile(home["select.policy"], control("select-options")),
+      ...tile(home["sensor.policy_match"], BAR),
+      ...tile(home["switch.pause_background"], control("toggle")),
+      ...tile(home["number.reserved_background_share"], control("numeric-input")),
+      ...multiple(
+        "history-graph",
+        ["sensor.fairness_gap", "sensor.fairness_bound"]
+          .filter((key) => home[key])
+          .map((key) => ({ entity: home[key] })),
+        { hours_to_show: GRAPH_HOURS }
+      ),
+    ])
+  );
+}
+
+function servers(text, places) {
+  return section(
+    text.servers,
+    "mdi:server",
+    places.flatMap((server) => [
+      ...tile(server["sensor.server_state"], {
+        name: DEVICE_NAME,
+        grid_options: { columns: "full" },
+      }),
+      ...tile(server["sensor.slots_used"]),
+      ...tile(server["sensor.latency"]),
+      ...tile(server["sensor.kv_used"], BAR),
+      ...tile(server["sensor.foreign_requests"]),
+    ])
+  );
+}
+
+function events(text, household, people) {
+  const entity_id = [
+    ...household.map((home) => home["event.household"]),
+    ...people.map((place) => place["event.member"]),
+  ].filter(Boolean);
+  const cards = entity_id.length
+    ? [{ type: "logbook", target: { entity_id }, hours_to_show: GRAPH_HOURS }]
+    : [];
+  return section(text.events, "mdi:bell", cards);
+}
+
+async function generateView(hass) {
+  const text = TEXTS[(hass.language ?? "en").split("-")[0]] ?? TEXTS.en;
+  const { household, member, device, workload, server } = await findPlaces(hass);
+  const people = [...member, ...device];
+  const sections = [
+    ...now(text, household, people),
+    ...tokens(text, member),
+    ...quotas(text, people),
+    ...fairness(text, household, hass.user?.is_admin),
+    ...waits(text, workload),
+    ...servers(text, server),
+    ...events(text, household, people),
+  ];
+  return sections.length
+    ? { type: "sections", max_columns: 3, sections }
+    : { cards: [{ type: "markdown", content: text.nothing }] };
+}
+
+const REGISTRIES = ["entities", "devices", "language"];
+
+class FairShareView extends HTMLElement {
+  static registryDependencies = REGISTRIES;
+
+  static async generate(_config, hass) {
+    return generateView(hass);
+  }
+}
+
+class FairShareDashboard extends HTMLElement {
+  static registryDependencies = REGISTRIES;
+
+  static async generate(_config, hass) {
+    const view = { title: NAME, path: "fair-share", icon: ICON, ...(await generateView(hass)) };
+    return { title: NAME, views: [view] };
+  }
+}
+
+customElements.define("ll-strategy-view-fair-share", FairShareView);
+customElements.define("ll-strategy-dashboard-fair-share", FairShareDashboard);
+
+// What the dialog for a new dashboard offers.
+window.customStrategies ??= [];
+window.customStrategies.push({
+  type: "fair-share",
+  strategyType: "dashboard",
+  name: NAME,
+  description: "Who is served, quotas, tokens, waiting times and servers",
+});

@@ -1,0 +1,1 @@
+"""The dashboard that comes with the integration."""
