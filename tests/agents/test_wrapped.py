@@ -16,7 +16,7 @@ from custom_components.fair_share.admission.model import Outcome, TokenCount
 from tests.agents.conftest import House, is_error, speech
 from tests.agents.other_agent import OTHER, OtherAgent, other_integration
 from tests.common import subentry, wrapped_agent
-from tests.fake_server import DROP, answer
+from tests.fake_server import DROP, FakeServer, answer
 
 WRAPPED = "conversation.wrapped"
 
@@ -406,6 +406,38 @@ async def test_an_agent_may_ask_another_one_in_the_same_conversation(
     assert speech(await ask(house, "out", "table")) == "Outer."
     outputs = [(who, tokens.output) for who, tokens, _ in paid(house)]
     assert outputs == [("parent/direct/chat", 2), ("parent/direct/chat", 3)]
+
+
+class TestOneSlot:
+    """There is one server, which writes one answer at a time."""
+
+    @pytest.fixture
+    async def llama(self) -> AsyncIterator[FakeServer]:
+        async with FakeServer("llama_cpp", slots=1, context_tokens=4096) as fake:
+            yield fake
+
+    @pytest.mark.parametrize(
+        "agent_id", ["conversation.fair_share", "conversation.second"]
+    )
+    async def test_what_it_asks_meanwhile_does_not_wait_for_ever(
+        self, house: House, other: OtherAgent, agent_id: str
+    ) -> None:
+        known = er.async_get(house.hass).async_get("conversation.helper")
+        assert known is not None
+        second = subentry(wrapped_agent(known.id, "second") | {"title": "Second"})
+        house.hass.config_entries.async_add_subentry(house.entry, second)
+        await house.hass.async_block_till_done()
+        heard: list[str] = []
+
+        async def ask_another() -> None:
+            heard.append(speech(await house.say("in", "elsewhere", agent_id=agent_id)))
+
+        other.first = ask_another
+        async with asyncio.timeout(5):
+            assert not is_error(await ask(house, "out"))
+        assert "keeps the language model busy" in heard[0]
+        other.first = None
+        assert not is_error(await house.say("in", agent_id=agent_id))
 
 
 async def test_another_urgency_holds_from_the_next_question_on(house: House) -> None:

@@ -16,6 +16,7 @@ from ..admission.model import Workload
 from ..engines.base import Usage, WasThinking
 from ..household.asker import Asker
 from ..household.generation import Ask
+from ..household.outside_work import holds_only_slot
 from .calls import CallJudge, Judged
 from .errors import AgentError
 from .memory import Sent
@@ -76,6 +77,8 @@ class ModelAnswers:
 
         Raises ``Rejected``, ``EngineError``, and ``AgentError`` when it is of no use.
         """
+        if holds_only_slot(self._household):
+            raise AgentError("agent_in_the_way")
         ask = Ask(
             asker=self._asker,
             workload=self._workload,

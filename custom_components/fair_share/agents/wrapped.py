@@ -33,7 +33,12 @@ from ..const import (
     DEFAULT_OUTPUT_TOKENS,
     OUTSIDE_SERVER,
 )
-from ..household.outside_work import OutsideWork, Spending, admitted
+from ..household.outside_work import (
+    OutsideWork,
+    Spending,
+    admitted,
+    holds_only_slot,
+)
 from .errors import AgentError, explain
 from .wrapped_cost import Cost, TurnCost
 
@@ -145,6 +150,8 @@ class WrappedTurn:
         asked = _asking.get()
         if self._settings.agent in asked:
             raise AgentError("agent_asks_itself")
+        if self._settings.server_id is not None and holds_only_slot(self._household):
+            raise AgentError("agent_in_the_way")
         # Nobody waits for an agent that is not there, or gone by then.
         self._agent()
         async with admitted(self._household, self._work()) as spending:

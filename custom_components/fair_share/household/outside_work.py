@@ -8,6 +8,7 @@ program tells, or what is estimated of it.
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,19 @@ from .asker import Asker
 
 if TYPE_CHECKING:
     from .runtime import Household
+
+
+_held: ContextVar[str | None] = ContextVar("fair_share_held_server", default=None)
+"""The server of which this task, or one that it has begun, holds a slot."""
+
+
+def holds_only_slot(household: Household) -> bool:
+    """Whether work in whose course this is called holds the one slot that there is.
+
+    What waited for a slot then would wait for ever.
+    """
+    usable = [each for each in household.status().servers if each.usable]
+    return [(each.server_id, each.slots) for each in usable] == [(_held.get(), 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +99,7 @@ async def admitted(household: Household, work: OutsideWork) -> AsyncIterator[Spe
         stop = _Stop()
         # It is never asked to make room: only a cancellation calls this.
         grant.listen(stop.cancel)
-        with stop.watch():
+        with stop.watch(), _holding(work.server_id):
             yield Spending(grant)
         grant.finish()
 
@@ -112,6 +126,15 @@ def _request(household: Household, work: OutsideWork, class_id: str) -> Request:
 def _room_tokens(capacity: ServerCapacity) -> int:
     """Return how much one request may hold on a server at most."""
     return min(capacity.context_tokens, capacity.kv_tokens or capacity.context_tokens)
+
+
+@contextmanager
+def _holding(server_id: str | None) -> Iterator[None]:
+    outside = _held.set(server_id or _held.get())
+    try:
+        yield
+    finally:
+        _held.reset(outside)
 
 
 class _Stop:
