@@ -2,7 +2,8 @@
 
 import argparse
 
-from . import calibrate, household, placement, policies, scale, vtc, whatif
+from . import calibrate, household, placement, policies, scale, vtc, whatif, writes
+from .gateway import command as gateway
 from .live import command as live
 from .overhead import command as overhead
 
@@ -12,6 +13,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     benchmarks = parser.add_subparsers(required=True, metavar="NAME")
     calibrate.add_to(benchmarks)
+    gateway.add_to(benchmarks)
     household.add_to(benchmarks)
     live.add_to(benchmarks)
     overhead.add_to(benchmarks)
@@ -20,6 +22,7 @@ def main() -> None:
     scale.add_to(benchmarks)
     vtc.add_to(benchmarks)
     whatif.add_to(benchmarks)
+    writes.add_to(benchmarks)
     arguments = parser.parse_args()
     arguments.run(arguments)
 

@@ -51,6 +51,7 @@ from custom_components.fair_share.const import (
 from custom_components.fair_share.engines.base import EngineKind
 from custom_components.fair_share.household.asker import Asker
 from custom_components.fair_share.household.runtime import Household
+from demo.ports import HOST, free_port
 
 MEMBERS = ("parent", "child")
 _SATELLITE = "satellite"
@@ -107,15 +108,17 @@ async def until(condition: Callable[[], bool]) -> None:
 
 @asynccontextmanager
 async def running_home(
-    servers: Sequence[Server], options: Mapping[str, Any] | None = None
+    servers: Sequence[Server],
+    options: Mapping[str, Any] | None = None,
+    more: Sequence[ConfigSubentryDataWithId] = (),
 ) -> AsyncIterator[Home]:
-    """Run a household with these servers, all of them ready.
+    """Run a household with these servers, all of them ready, and ``more`` parts.
 
     Raises ``NotReadyError``.
     """
     with tempfile.TemporaryDirectory(prefix="fair-share-bench-") as folder:
         async with _home_assistant(folder) as hass:
-            entry = _entry(servers, options or {})
+            entry = _entry(servers, options or {}, more)
             await hass.config_entries.async_add(entry)
             household: Household = entry.runtime_data
             try:
@@ -147,6 +150,9 @@ async def _home_assistant(folder: str) -> AsyncIterator[HomeAssistant]:
         frame.async_setup(hass)
         await async_load_integrations(hass, {"homeassistant"})
         await async_setup_component(hass, "homeassistant", {})
+        # It listens only once it is started, which only who needs it does.
+        listens = {"server_host": [HOST], "server_port": free_port()}
+        await async_setup_component(hass, "http", {"http": listens})
         try:
             yield hass
         finally:
@@ -155,7 +161,11 @@ async def _home_assistant(folder: str) -> AsyncIterator[HomeAssistant]:
             await hass.async_stop(force=True)
 
 
-def _entry(servers: Sequence[Server], options: Mapping[str, Any]) -> ConfigEntry[Any]:
+def _entry(
+    servers: Sequence[Server],
+    options: Mapping[str, Any],
+    more: Sequence[ConfigSubentryDataWithId],
+) -> ConfigEntry[Any]:
     return ConfigEntry(
         data={},
         discovery_keys=MappingProxyType({}),
@@ -167,7 +177,8 @@ def _entry(servers: Sequence[Server], options: Mapping[str, Any]) -> ConfigEntry
         subentries_data=[
             *(_server(number, each) for number, each in enumerate(servers)),
             *(_member(name) for name in MEMBERS),
-            _subentry(
+            *more,
+            subentry(
                 _SATELLITE,
                 SUBENTRY_DEVICE,
                 {
@@ -191,11 +202,11 @@ def _server(number: int, server: Server) -> ConfigSubentryDataWithId:
     }
     if server.slots is not None:
         data[CONF_SLOTS] = server.slots
-    return _subentry(f"server_{number}", SUBENTRY_SERVER, data)
+    return subentry(f"server_{number}", SUBENTRY_SERVER, data)
 
 
 def _member(name: str) -> ConfigSubentryDataWithId:
-    return _subentry(
+    return subentry(
         name,
         SUBENTRY_MEMBER,
         {
@@ -210,9 +221,10 @@ def _user_id(name: str) -> str:
     return f"user_{name}"
 
 
-def _subentry(
+def subentry(
     subentry_id: str, kind: str, data: Mapping[str, Any]
 ) -> ConfigSubentryDataWithId:
+    """Return a part of the household."""
     return ConfigSubentryDataWithId(
         subentry_id=subentry_id,
         subentry_type=kind,

@@ -18,7 +18,7 @@ from pathlib import Path
 import sys
 from typing import Any
 
-SLOTS = 64
+SLOTS = 512
 CONTEXT = 8192
 FAST = "fast"
 PACED = "paced-50"

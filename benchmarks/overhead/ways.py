@@ -60,12 +60,15 @@ class HttpWay:
         pid: int | None = None,
         *,
         keep: bool = True,
+        key: str | None = None,
     ) -> None:
-        """Use a session without a limit of connections."""
+        """Use a session without a limit of connections, and ask with ``key``."""
         self._session = session
         self._url = f"{url}/v1/chat/completions"
         self._pid = pid
         self._headers = {} if keep else {"Connection": "close"}
+        if key is not None:
+            self._headers["Authorization"] = f"Bearer {key}"
 
     async def stream(self, model: str, tokens: int) -> Streamed:
         """Have an answer streamed; every chunk with text is a token."""

@@ -277,3 +277,17 @@ async def test_leaving_in_the_middle_of_a_part_closes_the_connection(
     await received.wait_ended()
     assert received.closed_by_client
     assert slicing_server.running == 0
+
+
+async def test_a_server_that_knows_no_tokens_is_asked_for_them_once(
+    engine: Engine, slicing_server: SlicingServer
+) -> None:
+    slicing_server.hide = {"/tokenize"}
+    before = len(slicing_server.requests)
+    for _ in range(3):
+        assert await engine.read_ahead(ask(LONG), OpenAnswer()) is None
+    paths = [each.path for each in slicing_server.requests[before:]]
+    assert paths.count("/tokenize") == 1
+    slicing_server.hide = set()
+    await engine.probe()
+    assert await engine.read_ahead(ask(LONG), OpenAnswer()) is not None

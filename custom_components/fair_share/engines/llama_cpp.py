@@ -58,6 +58,7 @@ class LlamaCppEngine(ChatEngine):
 
     kind = EngineKind.LLAMA_CPP
     _counts_in_one_call = True
+    _tells_tokens = True
 
     async def load(self) -> EngineLoad:
         """Return busy slots, what they hold, and what waits inside the server.
@@ -102,6 +103,7 @@ class LlamaCppEngine(ChatEngine):
         meta = _mapping(entries[0].get("meta"))
         self._vision = bool(_mapping(props.get("modalities")).get("vision"))
         caps = _mapping(props.get("chat_template_caps"))
+        self._tells_tokens = True
         slots = positive(props.get("total_slots"))
         context = positive(settings.get("n_ctx")) or positive(meta.get("n_ctx"))
         if self._opens_think is None:
@@ -199,13 +201,18 @@ class LlamaCppEngine(ChatEngine):
         return tokens if isinstance(tokens, list) else None
 
     async def _slices(self, asked: Asked) -> PromptSlices | None:
+        if not self._tells_tokens:
+            return None
         body = asked.body
         rendered = asked.path == COMPLETION_PATH
         try:
             prompt = body["prompt"] if rendered else await self._prompt(body)
             tokens = await self._tokens(prompt)
             counted = None if rendered else await self._count(body)
-        except ClientFaultError, NotAnEngineError:
+        except ClientFaultError as err:
+            self._tells_tokens = err.status not in _NO_SUCH_PATH
+            return None
+        except NotAnEngineError:
             return None
         if not tokens or counted not in {None, len(tokens)}:
             # It is not rendered for the answer as it is here.

@@ -1,0 +1,1 @@
+"""What the gateway costs in a real Home Assistant, beside LiteLLM's proxy."""
