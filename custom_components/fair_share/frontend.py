@@ -10,7 +10,9 @@ from typing import Any
 
 from homeassistant.components import websocket_api
 from homeassistant.components.frontend import add_extra_js_url
-from homeassistant.components.http import StaticPathConfig
+from homeassistant.components.http.server import StaticPathConfig
+from homeassistant.components.websocket_api.connection import ActiveConnection
+from homeassistant.components.websocket_api.decorators import websocket_command
 from homeassistant.config_entries import ConfigEntry
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers import device_registry as dr
@@ -42,11 +44,11 @@ async def async_setup_frontend(hass: HomeAssistant) -> None:
     add_extra_js_url(hass, url)
 
 
-@websocket_api.websocket_command({vol.Required("type"): f"{DOMAIN}/devices"})
+@websocket_command({vol.Required("type"): f"{DOMAIN}/devices"})
 @callback
 def _async_tell_devices(
     hass: HomeAssistant,
-    connection: websocket_api.ActiveConnection,
+    connection: ActiveConnection,
     message: dict[str, Any],
 ) -> None:
     """Answer with the ids of the household's devices, by kind, in the order to show.

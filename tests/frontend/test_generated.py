@@ -11,7 +11,7 @@ from homeassistant.helpers import entity_registry as er
 from homeassistant.util.yaml import parse_yaml
 import pytest
 
-from tests.common import member, subentry
+from tests.common import client, member, subentry
 from tests.frontend.conftest import Generate, Json, run_script
 
 PAGE = Path(__file__).parents[2] / "docs" / "dashboard.md"
@@ -54,7 +54,8 @@ def entity_ids(config: Any) -> set[str]:
 async def test_the_documentation_shows_what_the_script_makes(
     entry: ConfigEntry, generate: Generate
 ) -> None:
-    (block,) = re.findall(r"```yaml\n(views:.*?)```", PAGE.read_text(), re.DOTALL)
+    page = PAGE.read_text(encoding="utf-8")
+    (block,) = re.findall(r"<details>.*```yaml\n(.*?)```", page, re.DOTALL)
     made = await generate()
     assert parse_yaml(block) == {"views": made["views"]}
 
@@ -81,19 +82,23 @@ async def test_a_view_has_the_same_sections_and_keeps_its_own_title(
     assert "title" not in view
 
 
-async def test_new_members_and_renamed_entities_follow(
+async def test_new_members_new_clients_and_renamed_entities_follow(
     hass: HomeAssistant,
     entry: ConfigEntry,
     entity_registry: er.EntityRegistry,
     generate: Generate,
 ) -> None:
     hass.config_entries.async_add_subentry(entry, subentry(member("teen")))
+    editor = subentry(client("editor", "key-of-the-editor"))
+    hass.config_entries.async_add_subentry(entry, editor)
     entity_registry.async_update_entity(
         "sensor.child_state", new_entity_id="sensor.what_child_does"
     )
     await hass.async_block_till_done()
     shown = entity_ids(await generate())
     assert {"sensor.teen_state", "sensor.teen_tokens_served"} <= shown
+    assert "sensor.editor_state" in shown
+    assert "sensor.editor_tokens_served" not in shown  # part of the member's
     assert "sensor.what_child_does" in shown
     assert "sensor.child_state" not in shown
 

@@ -18,8 +18,15 @@ from tests.frontend.conftest import SCRIPT
 
 
 @pytest.fixture
+def onboarded(hass_storage: dict[str, object]) -> None:
+    """Let Home Assistant have been set up before, so that it shows its usual page."""
+    done = ["user", "core_config", "analytics", "integration"]
+    hass_storage["onboarding"] = {"version": 4, "data": {"done": done}}
+
+
+@pytest.fixture
 async def page(
-    hass: HomeAssistant, entry: ConfigEntry, hass_client_no_auth: ClientSessionGenerator
+    onboarded: None, entry: ConfigEntry, hass_client_no_auth: ClientSessionGenerator
 ) -> str:
     """What every browser loads first."""
     client = await hass_client_no_auth()

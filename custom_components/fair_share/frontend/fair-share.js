@@ -109,7 +109,7 @@ async function findPlaces(hass) {
   } catch (error) {
     console.warn("Fair Share does not answer", error); // not loaded: nothing to show
   }
-  const kinds = ["household", "member", "device", "workload", "server"];
+  const kinds = ["household", "member", "device", "client", "workload", "server"];
   return Object.fromEntries(
     kinds.map((kind) => [kind, (devices[kind] ?? []).map((id) => ofDevice[id] ?? {})])
   );
@@ -244,8 +244,8 @@ function events(text, household, people) {
 
 async function generateView(hass) {
   const text = TEXTS[(hass.language ?? "en").split("-")[0]] ?? TEXTS.en;
-  const { household, member, device, workload, server } = await findPlaces(hass);
-  const people = [...member, ...device];
+  const { household, member, device, client, workload, server } = await findPlaces(hass);
+  const people = [...member, ...device, ...client];
   const sections = [
     ...now(text, household, people),
     ...tokens(text, member),
