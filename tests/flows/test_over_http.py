@@ -25,7 +25,8 @@ async def browser(
     hass_client: ClientSessionGenerator,
 ) -> TestClient[Any, Any]:
     """A client that is logged in."""
-    for component in ("config", "conversation"):
+    # A test's server takes no new paths once it has begun; the real one does.
+    for component in ("config", "conversation", "fair_share"):
         assert await async_setup_component(hass, component, {})
     return await hass_client()
 

@@ -13,6 +13,10 @@ from custom_components.fair_share.household.runtime import Household
 from tests.common import household_entry, member, server, set_up, until
 from tests.fake_server import DONE, FakeServer, answer, chunk, raw, usage_chunk
 
+WORDS = 600
+LONG = " ".join(["word"] * WORDS)
+"""The tokens of something shorter are not counted beforehand."""
+
 
 @pytest.fixture(autouse=True)
 async def _home(hass: HomeAssistant, socket_enabled: None) -> None:
@@ -47,7 +51,7 @@ async def test_without_any_count_the_measured_prompt_and_the_pieces_are_charged(
         household = await household_with(hass, fake)
         pieces = [chunk({"content": "one"}), chunk({"content": " two"})]
         fake.script(raw(*pieces, chunk({}, "stop"), DONE))
-        await read(household, " ".join(["word"] * 40))
+        await read(household, LONG)
         record = household.records()[-1]
         assert record.tokens.uncached == fake.count_prompt(fake.chats[-1].body)
         assert record.tokens.output == 2
@@ -61,9 +65,9 @@ async def test_without_usage_the_prompt_is_charged_too(
     async with FakeServer(kind) as fake:
         household = await household_with(hass, fake)
         fake.script(answer("one", " two", usage=False))
-        (usage,) = await read(household, " ".join(["word"] * 40))
+        (usage,) = await read(household, LONG)
         record = household.records()[-1]
-        assert record.tokens.uncached > 40
+        assert record.tokens.uncached > WORDS
         assert record.tokens.output == 2
         assert usage.prompt_tokens == record.tokens.uncached
 
@@ -82,7 +86,7 @@ async def test_a_prompt_that_the_server_cannot_have_read_is_not_charged(
                 DONE,
             )
         )
-        (usage,) = await read(household, "hello")
+        (usage,) = await read(household, LONG)
         record = household.records()[-1]
         expected = fake.count_prompt(fake.chats[-1].body)
         assert usage == Usage(expected, 0, 1, estimated=True)
@@ -117,12 +121,12 @@ async def test_who_leaves_an_answer_pays_for_the_whole_prompt_and_what_came(
     async with FakeServer(kind) as fake:
         household = await household_with(hass, fake)
         fake.default = answer("one", " two", asyncio.Event(), " three")
-        running = asyncio.create_task(read(household, " ".join(["word"] * 40)))
+        running = asyncio.create_task(read(household, LONG))
         await until(lambda: household.node_status("parent").tokens.output == 2)
         running.cancel()
         await until(running.done)
         record = household.records()[-1]
         assert record.outcome is Outcome.CANCELLED
-        assert record.tokens.uncached > 40
+        assert record.tokens.uncached > WORDS
         assert record.tokens.output == 2
         assert household.node_status("parent").charge == record.charge

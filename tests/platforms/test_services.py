@@ -223,7 +223,7 @@ async def test_who_waits_is_told_with_the_reason(
     assert waiting["workload"] == "chat"
     assert waiting["waited_s"] == 2
     assert (waiting["ahead"], queue["requests"][0]["ahead"]) == (0, None)
-    assert waiting["prompt_tokens"] == 2
+    assert waiting["prompt_tokens"] == 8  # estimated: it is too short to be counted
     assert queue["requests"][0]["output_tokens"] == 1
     assert queue["requests"][0]["preemptions"] == 0
     assert queue["servers"][0]["running"] == 2
