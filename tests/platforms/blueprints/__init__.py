@@ -1,0 +1,1 @@
+"""Every blueprint runs as an automation, before the real integration."""
