@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from homeassistant.components.recorder.services import SERVICE_GET_STATISTICS_SCHEMA
 from homeassistant.config_entries import ConfigEntry
 from homeassistant.core import (
     HomeAssistant,
@@ -33,7 +34,11 @@ def asked_for(hass: HomeAssistant, entry: ConfigEntry) -> list[dict[str, Any]]:
         }
 
     hass.services.async_register(
-        "recorder", "get_statistics", statistics, None, SupportsResponse.ONLY
+        "recorder",
+        "get_statistics",
+        statistics,
+        SERVICE_GET_STATISTICS_SCHEMA,
+        SupportsResponse.ONLY,
     )
     return asked_for
 
