@@ -3,7 +3,7 @@
 
 import { readFileSync } from "node:fs";
 
-const { script, strategy, devices, ...hass } = JSON.parse(readFileSync(0, "utf8"));
+const { script, strategy, options, devices, ...hass } = JSON.parse(readFileSync(0, "utf8"));
 const defined = {};
 globalThis.window = globalThis;
 globalThis.HTMLElement = class {};
@@ -15,5 +15,5 @@ hass.callWS = async ({ type }) => {
   if (type !== "fair_share/devices" || !devices) throw { code: "unknown_command" };
   return devices;
 };
-const config = await defined[`ll-strategy-${strategy}-fair-share`].generate({}, hass);
+const config = await defined[`ll-strategy-${strategy}-fair-share`].generate(options ?? {}, hass);
 console.log(JSON.stringify({ config, offered: window.customStrategies }));

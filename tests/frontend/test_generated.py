@@ -143,6 +143,20 @@ async def test_median_waits_are_shown_once_they_are_enabled(
     assert median in entity_ids(await generate())
 
 
+async def test_graphs_show_as_many_days_and_hours_as_wanted(
+    entry: ConfigEntry, generate: Generate
+) -> None:
+    def periods(config: Json, name: str) -> set[object]:
+        return {card[name] for card in cards(config) if name in card}
+
+    usual = await generate()
+    assert periods(usual, "days_to_show") == {7}
+    assert periods(usual, "hours_to_show") == {24}
+    other = await generate(options={"days": 30, "hours": 6})
+    assert periods(other, "days_to_show") == {30}
+    assert periods(other, "hours_to_show") == {6}
+
+
 async def test_who_may_not_change_rules_is_shown_no_controls(
     entry: ConfigEntry, generate: Generate
 ) -> None:

@@ -1,6 +1,6 @@
 /**
  * A dashboard for Fair Share: `strategy: {type: custom:fair-share}`, for a whole dashboard
- * or for one view.
+ * or for one view. `days` of tokens (7) and `hours` of the other graphs (24) can be given.
  *
  * Home Assistant's frontend calls `generate` and shows what it returns; it calls again when
  * an entity or device was added, renamed or removed. Only cards that Home Assistant brings
@@ -85,11 +85,12 @@ const TEXTS = {
   },
 };
 
-/** Makes the frontend show the name of the device instead of the entity's. */
+/** Make the frontend show one of the two names of an entity, not both of them. */
 const DEVICE_NAME = { type: "device" };
+const ENTITY_NAME = { type: "entity" };
 const BAR = { features: [{ type: "bar-gauge" }] };
-const GRAPH_HOURS = 24;
-const TOKEN_DAYS = 7;
+/** For names that are too long for half of a section. */
+const WIDE = { grid_options: { columns: "full" } };
 
 /**
  * Return the devices of each kind, in the order to show, each as its entities by domain and
@@ -116,7 +117,8 @@ async function findPlaces(hass) {
 }
 
 /** Each of these returns a list of cards, which is empty if there is no such entity. */
-const tile = (entity, options = {}) => (entity ? [{ type: "tile", entity, ...options }] : []);
+const tile = (entity, options = {}) =>
+  entity ? [{ type: "tile", entity, name: ENTITY_NAME, ...options }] : [];
 
 const multiple = (type, entities, options) =>
   entities.length ? [{ type, entities, ...options }] : [];
@@ -143,8 +145,8 @@ function now(text, household, people) {
     ...household.flatMap((home) => [
       ...tile(home["sensor.running"]),
       ...tile(home["sensor.queue_depth"]),
-      ...tile(home["sensor.expected_wait_voice"]),
-      ...tile(home["sensor.tokens_per_second"]),
+      ...tile(home["sensor.expected_wait_voice"], WIDE),
+      ...tile(home["sensor.tokens_per_second"], WIDE),
     ]),
     ...people.flatMap((place) => tile(place["sensor.member_state"], { name: DEVICE_NAME })),
   ]);
@@ -169,7 +171,7 @@ function quotas(text, people) {
   });
 }
 
-function tokens(text, members) {
+function tokens(text, members, days) {
   return section(
     text.tokens,
     "mdi:counter",
@@ -177,38 +179,39 @@ function tokens(text, members) {
       chart_type: "bar-stack",
       period: "day",
       stat_types: ["change"],
-      days_to_show: TOKEN_DAYS,
+      days_to_show: days,
     })
   );
 }
 
-function waits(text, workloads) {
+function waits(text, workloads, hours) {
   const longest = ofEach(workloads, "sensor.wait_p95");
   const median = ofEach(workloads, "sensor.wait_p50"); // disabled at first
   return section(text.waits, "mdi:timer-sand", [
     ...multiple("glance", longest, { columns: 3, show_icon: false }),
-    ...multiple("history-graph", longest, { hours_to_show: GRAPH_HOURS }),
-    ...multiple("history-graph", median, { hours_to_show: GRAPH_HOURS }),
+    ...multiple("history-graph", longest, { hours_to_show: hours }),
+    ...multiple("history-graph", median, { hours_to_show: hours }),
   ]);
 }
 
 /** Rules can be changed by administrators only: the others are shown no controls. */
-function fairness(text, household, isAdmin) {
+function fairness(text, household, isAdmin, hours) {
   const control = (type) => (isAdmin ? { features: [{ type }] } : {});
+  const wide = (type) => ({ ...control(type), ...WIDE });
   return section(
     text.fairness,
     ICON,
     household.flatMap((home) => [
       ...tile(home["select.policy"], control("select-options")),
       ...tile(home["sensor.policy_match"], BAR),
-      ...tile(home["switch.pause_background"], control("toggle")),
-      ...tile(home["number.reserved_background_share"], control("numeric-input")),
+      ...tile(home["switch.pause_background"], wide("toggle")),
+      ...tile(home["number.reserved_background_share"], wide("numeric-input")),
       ...multiple(
         "history-graph",
         ["sensor.fairness_gap", "sensor.fairness_bound"]
           .filter((key) => home[key])
-          .map((key) => ({ entity: home[key] })),
-        { hours_to_show: GRAPH_HOURS }
+          .map((key) => ({ entity: home[key], name: ENTITY_NAME })),
+        { hours_to_show: hours }
       ),
     ])
   );
@@ -219,41 +222,38 @@ function servers(text, places) {
     text.servers,
     "mdi:server",
     places.flatMap((server) => [
-      ...tile(server["sensor.server_state"], {
-        name: DEVICE_NAME,
-        grid_options: { columns: "full" },
-      }),
+      ...tile(server["sensor.server_state"], { name: DEVICE_NAME, ...WIDE }),
       ...tile(server["sensor.slots_used"]),
-      ...tile(server["sensor.latency"]),
       ...tile(server["sensor.kv_used"], BAR),
-      ...tile(server["sensor.foreign_requests"]),
+      ...tile(server["sensor.latency"], WIDE),
+      ...tile(server["sensor.foreign_requests"], WIDE),
     ])
   );
 }
 
-function events(text, household, people) {
+function events(text, household, people, hours) {
   const entity_id = [
     ...household.map((home) => home["event.household"]),
     ...people.map((place) => place["event.member"]),
   ].filter(Boolean);
   const cards = entity_id.length
-    ? [{ type: "logbook", target: { entity_id }, hours_to_show: GRAPH_HOURS }]
+    ? [{ type: "logbook", target: { entity_id }, hours_to_show: hours }]
     : [];
   return section(text.events, "mdi:bell", cards);
 }
 
-async function generateView(hass) {
+async function generateView({ days = 7, hours = 24 }, hass) {
   const text = TEXTS[(hass.language ?? "en").split("-")[0]] ?? TEXTS.en;
   const { household, member, device, client, workload, server } = await findPlaces(hass);
   const people = [...member, ...device, ...client];
   const sections = [
     ...now(text, household, people),
-    ...tokens(text, member),
+    ...tokens(text, member, days),
     ...quotas(text, people),
-    ...fairness(text, household, hass.user?.is_admin),
-    ...waits(text, workload),
+    ...fairness(text, household, hass.user?.is_admin, hours),
+    ...waits(text, workload, hours),
     ...servers(text, server),
-    ...events(text, household, people),
+    ...events(text, household, people, hours),
   ];
   return sections.length
     ? { type: "sections", max_columns: 3, sections }
@@ -265,17 +265,17 @@ const REGISTRIES = ["entities", "devices", "language"];
 class FairShareView extends HTMLElement {
   static registryDependencies = REGISTRIES;
 
-  static async generate(_config, hass) {
-    return generateView(hass);
+  static async generate(config, hass) {
+    return generateView(config, hass);
   }
 }
 
 class FairShareDashboard extends HTMLElement {
   static registryDependencies = REGISTRIES;
 
-  static async generate(_config, hass) {
-    const view = { title: NAME, path: "fair-share", icon: ICON, ...(await generateView(hass)) };
-    return { title: NAME, views: [view] };
+  static async generate(config, hass) {
+    const view = await generateView(config, hass);
+    return { title: NAME, views: [{ title: NAME, path: "fair-share", icon: ICON, ...view }] };
   }
 }
 

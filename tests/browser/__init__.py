@@ -1,0 +1,1 @@
+"""The demo's household in a real browser; see ``scripts/screenshots``."""
