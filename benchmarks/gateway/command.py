@@ -166,7 +166,9 @@ async def _row(served: Served, streams: int, size: Size) -> Row:
     started_s = monotonic()
     answers = await _at_once([one(number) for number in range(streams)])
     took_s = monotonic() - started_s
-    late_ms = served.gateway and await served.gateway.loop_delay_p99_ms()
+    late_ms = None
+    if served.gateway is not None:
+        late_ms = await served.gateway.loop_delay_p99_ms()
     whole = [each for stream in answers for each in stream if each is not None]
     ttft_ms = [each.ttft_s * 1000 for each in whole]
     return Row(

@@ -10,6 +10,7 @@ from .const import DOMAIN
 from .frontend import async_setup_frontend
 from .gateway.views import async_setup_gateway
 from .household.activity_log import async_remove_log
+from .household.client_use import ClientUse
 from .household.issues import IssueWatch, async_forget_issues
 from .household.ledger import Ledger
 from .household.runtime import FairShareConfigEntry, Household
@@ -60,6 +61,7 @@ async def async_remove_entry(hass: HomeAssistant, entry: ConfigEntry) -> None:
     """Forget the accounts of a household that was deleted, and what it did."""
     async_forget_issues(hass)
     await Ledger(hass, entry.entry_id).async_remove()
+    await ClientUse(hass, entry.entry_id).async_remove()
     await async_remove_log(hass)
 
 

@@ -233,7 +233,18 @@ class DeviceGone(_HouseholdRepair):
         return self._ask("remove_device", {}) if user_input is None else self._remove()
 
 
-class Bypassed(_HouseholdRepair):
+class _IgnorableRepair(_HouseholdRepair):
+    """A dialog about something that may be all right."""
+
+    async def async_step_ignore(
+        self, _user_input: dict[str, Any] | None = None
+    ) -> RepairsFlowResult:
+        """Hear no more of it."""
+        ir.async_ignore_issue(self.hass, DOMAIN, self.issue_id, ignore=True)
+        return self.async_abort(reason="ignored", description_placeholders=self._names)
+
+
+class Bypassed(_IgnorableRepair):
     """Say what to do about others who use a server, or hear no more of it."""
 
     @override
@@ -248,12 +259,35 @@ class Bypassed(_HouseholdRepair):
             return self._ask("moved", {})
         return self.async_create_entry(data={})
 
-    async def async_step_ignore(
-        self, _user_input: dict[str, Any] | None = None
+
+class KeyUnused(_IgnorableRepair):
+    """Remove a client that nothing uses."""
+
+    @override
+    async def async_step_start(self) -> RepairsFlowResult:
+        return self._offer("remove_client", "ignore")
+
+    async def async_step_remove_client(
+        self, user_input: dict[str, Any] | None = None
     ) -> RepairsFlowResult:
-        """Hear no more of it."""
-        ir.async_ignore_issue(self.hass, DOMAIN, self.issue_id, ignore=True)
-        return self.async_abort(reason="ignored", description_placeholders=self._names)
+        """Ask, then remove the client."""
+        return self._ask("remove_client", {}) if user_input is None else self._remove()
+
+
+class KeyShared(_IgnorableRepair):
+    """Say how each program gets a key of its own."""
+
+    @override
+    async def async_step_start(self) -> RepairsFlowResult:
+        return self._offer("separate", "ignore")
+
+    async def async_step_separate(
+        self, user_input: dict[str, Any] | None = None
+    ) -> RepairsFlowResult:
+        """Explain it; it is looked at anew then."""
+        if user_input is None:
+            return self._ask("separate", {})
+        return self.async_create_entry(data={})
 
 
 _FLOWS: Mapping[IssueKind, type[_HouseholdRepair]] = {
@@ -262,4 +296,6 @@ _FLOWS: Mapping[IssueKind, type[_HouseholdRepair]] = {
     IssueKind.PERSON_GONE: PersonGone,
     IssueKind.DEVICE_GONE: DeviceGone,
     IssueKind.BYPASSED: Bypassed,
+    IssueKind.KEY_UNUSED: KeyUnused,
+    IssueKind.KEY_SHARED: KeyShared,
 }

@@ -17,7 +17,7 @@ from .entity import (
 from .household.runtime import FairShareConfigEntry
 from .sensor_descriptions import HOUSEHOLD_SENSORS, MEMBER_SENSORS
 from .sensor_entities import FactSensor, NodeSensor
-from .sensor_facts import HOUSEHOLD_FACTS, MEMBER_FACTS, WORKLOAD_FACTS
+from .sensor_facts import CLIENT_FACTS, HOUSEHOLD_FACTS, MEMBER_FACTS, WORKLOAD_FACTS
 from .sensor_servers import (
     FOREIGN_REQUESTS,
     SERVER_STATE,
@@ -47,6 +47,9 @@ async def async_setup_entry(
         topics = household.queue.path_ids(place.owner_id)
         for fact in MEMBER_FACTS:
             yield FactSensor(household, place, topics, fact)
+        if place.owner_id in household.registry.clients:
+            for fact in CLIENT_FACTS:
+                yield FactSensor(household, place, topics, fact)
 
     via_device_id = async_household_device(hass, entry).id
     home = Place(ROOT_ID, entry.entry_id, household_device_info(entry))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from homeassistant.components.sensor import (
@@ -21,7 +22,7 @@ from .household.runtime import Household
 class FactDescription(SensorEntityDescription):
     """A fact about a node of the share tree or a kind of requests, by its id."""
 
-    value: Callable[[Household, str], StateType]
+    value: Callable[[Household, str], StateType | datetime]
 
 
 class MemberState(StrEnum):
@@ -133,6 +134,15 @@ HOUSEHOLD_FACTS = (
         state_class=SensorStateClass.MEASUREMENT,
         suggested_display_precision=0,
         value=lambda household, _: household.measures.policy_match(),
+    ),
+)
+
+CLIENT_FACTS = (
+    FactDescription(
+        key="last_used",
+        device_class=SensorDeviceClass.TIMESTAMP,
+        entity_category=EntityCategory.DIAGNOSTIC,
+        value=lambda household, client_id: household.client_use.last(client_id),
     ),
 )
 

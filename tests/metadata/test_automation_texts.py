@@ -10,7 +10,7 @@ import pytest
 
 from custom_components.fair_share.condition import CONDITIONS
 from custom_components.fair_share.household.issues import IssueKind
-from custom_components.fair_share.repairs import _FLOWS
+from custom_components.fair_share.repairs import _FLOWS, _HouseholdRepair as BASE
 from custom_components.fair_share.trigger import TRIGGERS
 from tests.flow_texts import TRANSLATIONS
 from tests.metadata.source import PACKAGE, tree
@@ -71,7 +71,9 @@ def test_every_issue_has_texts_and_a_dialog_and_none_is_left_over() -> None:
 def test_every_step_of_a_repair_has_texts_and_none_is_left_over(
     kind: IssueKind,
 ) -> None:
-    source = _class(_FLOWS[kind].__name__)
+    flow = _FLOWS[kind]
+    made_of = [each.__name__ for each in flow.__mro__[: flow.__mro__.index(BASE)]]
+    source = ast.Module([_class(name) for name in made_of], [])
     texts = TRANSLATIONS["issues"][kind]["fix_flow"]
     shown = set(_texts_given(source, "_ask"))
     offered = set(_texts_given(source, "_offer"))

@@ -21,7 +21,7 @@ from custom_components.fair_share.admission.policies import POLICIES
 from custom_components.fair_share.agents.errors import explain
 from custom_components.fair_share.const import GUEST_ID, SHARED_ID
 from custom_components.fair_share.engines.base import EngineError
-from tests.common import device, household_entry, member, server
+from tests.common import client, device, household_entry, member, server
 from tests.fake_server import FakeServer
 from tests.flow_texts import TRANSLATIONS, placeholders
 from tests.metadata.source import PACKAGE, calls, text_argument, tree
@@ -53,6 +53,7 @@ async def registry(
             server(fake.url),
             member("parent"),
             device("kitchen", kitchen.id, "parent"),
+            client("desktop", "fs-key", "parent"),
         )
         entry = household_entry(*parts)
         entry.add_to_hass(hass)

@@ -59,6 +59,7 @@ class Callers:
         if client is not None:
             if not client.from_outside and self._is_outside(request):
                 raise errors.outside()
+            household.client_use.note(client.client_id, request.remote or "")
             return Caller(client.asker, client.workload, client)
         if (user := request.get(_USER)) is not None:
             if self._is_outside(request):

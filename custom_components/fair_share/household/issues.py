@@ -50,6 +50,8 @@ class IssueKind(StrEnum):
     PERSON_GONE = "person_gone"
     DEVICE_GONE = "device_gone"
     BYPASSED = "bypassed"
+    KEY_UNUSED = "key_unused"
+    KEY_SHARED = "key_shared"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +117,9 @@ class IssueWatch:
             self._raise(issue)
         kept = found.keys() | set(self._unsure())
         for each in _raised(self._hass):
-            # Whoever wants to hear no more of others on a server does not want to hear
-            # of them again next time.
-            ignored = each.dismissed_version and self._is_bypass(each.issue_id)
+            # Whoever wants to hear no more of what comes and goes does not want to hear
+            # of it again next time.
+            ignored = each.dismissed_version and self._comes_and_goes(each.issue_id)
             if each.issue_id not in kept and not ignored:
                 ir.async_delete_issue(self._hass, DOMAIN, each.issue_id)
 
@@ -172,6 +174,7 @@ class IssueWatch:
                 if not self._has_person(member.data[CONF_PERSON_ID]):
                     names = {"member": member.title}
                     yield HouseIssue(IssueKind.PERSON_GONE, member.subentry_id, names)
+        yield from self._keys()
         devices = dr.async_get(self._hass)
         for device in self._of_type(SUBENTRY_DEVICE):
             if devices.async_get(device.data[CONF_DEVICE_ID]) is None:
@@ -191,6 +194,15 @@ class IssueWatch:
             yield HouseIssue(
                 IssueKind.FEWER_SLOTS, server.subentry_id, names, value=slots
             )
+
+    def _keys(self) -> Iterator[HouseIssue]:
+        use = self._household.client_use
+        for client in self._household.registry.clients.values():
+            names = {"client": client.name}
+            if use.is_unused(client.client_id):
+                yield HouseIssue(IssueKind.KEY_UNUSED, client.client_id, names)
+            if use.is_shared(client.client_id):
+                yield HouseIssue(IssueKind.KEY_SHARED, client.client_id, names)
 
     def _context_cap(self, part: ConfigSubentry) -> Iterator[HouseIssue]:
         cap, longest = part.data.get(CONF_CONTEXT_TOKENS), self._longest_context()
@@ -259,10 +271,12 @@ class IssueWatch:
     def _bypass(self, server_id: str) -> Bypass:
         return self._bypasses.setdefault(server_id, Bypass())
 
-    def _is_bypass(self, issue_id: str) -> bool:
-        servers = self._of_type(SUBENTRY_SERVER)
+    def _comes_and_goes(self, issue_id: str) -> bool:
+        servers = (each.subentry_id for each in self._of_type(SUBENTRY_SERVER))
+        clients = self._household.registry.clients
         return issue_id in {
-            _issue_id(IssueKind.BYPASSED, s.subentry_id) for s in servers
+            *(_issue_id(IssueKind.BYPASSED, server_id) for server_id in servers),
+            *(_issue_id(IssueKind.KEY_SHARED, client_id) for client_id in clients),
         }
 
     def _note_bypasses(self) -> None:

@@ -23,6 +23,7 @@ from ..const import CONF_ACTIVITY_LOG, GUEST_ID
 from ..engines.base import Delta, GenerationRequest
 from .activity_lines import household_line
 from .activity_log import ActivityLog
+from .client_use import ClientUse
 from .clock import HouseholdClock
 from .events import EventHub
 from .generation import Ask, Generator
@@ -50,6 +51,7 @@ class Household:
         self.registry = Registry(hass, entry)
         self.identity = IdentityResolver(hass, self.registry)
         self.ledger = Ledger(hass, entry.entry_id)
+        self.client_use = ClientUse(hass, entry.entry_id)
         self.updates = UpdateHub(hass)
         self.events = EventHub(hass, self.registry)
         self._kept: dict[str, NodeState] = {}
@@ -80,6 +82,8 @@ class Household:
         Raises ``HomeAssistantError`` if the accounts are there but can't be read.
         """
         state = await self.ledger.async_load()
+        await self.client_use.async_load()
+        self.client_use.follow(self.registry.clients)
         for node in self.registry.nodes():
             self.queue.put_node(node)
         if state is not None:
@@ -104,11 +108,13 @@ class Household:
         self.queue.close()
         self.events.async_stop()
         await self.ledger.async_stop()
+        await self.client_use.async_stop()
         await self.activity.async_stop()
 
     async def async_apply(self) -> None:
         """Apply changed options and subentries without disturbing what runs."""
         change = self.registry.apply(self.entry)
+        self.client_use.follow(self.registry.clients)
         self.queue.configure(settings_from(self.entry.options))
         for node in (*change.added, *change.changed):
             self.queue.put_node(node)
