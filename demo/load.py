@@ -37,14 +37,15 @@ async def run_load(
             f"{duration_s:.0f} s of load: {_SUMMARIES_OUTSTANDING} summaries at a time "
             "(guest), a chat (child), questions in the kitchen (parent)"
         )
-        report = await _load(demo, duration_s)
+        report = await use_household(demo, duration_s)
     if as_json:
         print(json.dumps(report.as_json()))
     else:
         _print(report)
 
 
-async def _load(demo: RunningDemo, duration_s: float) -> LoadReport:
+async def use_household(demo: RunningDemo, duration_s: float) -> LoadReport:
+    """Let everybody use the model for so long; return what they got."""
     household = demo.household
     voice = Tally("voice", household.node_ids[PARENT.username])
     talk = Tally("chat", household.node_ids[CHILD.username])
