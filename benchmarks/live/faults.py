@@ -234,12 +234,9 @@ class _Trial:
                 )
         except TimeoutError:
             return slots
-        tasks = []
-        for _ in range(slots):
-            request = prompts.fresh(_PROMPT_TOKENS, 4 * _OUTPUT_TOKENS)
-            served = Served(Workload.VOICE, MEMBERS[0], _PROMPT_TOKENS)
-            opened = Queued(home).open(Workload.VOICE, MEMBERS[0], request)
-            tasks.append(asyncio.create_task(follow(opened, served)))
+        # A server that failed gets one request at a time until it has answered one.
+        await asyncio.gather(*self._speak(home, prompts, slots, 1))
+        tasks = self._speak(home, prompts, slots, 4 * _OUTPUT_TOKENS)
         try:
             async with asyncio.timeout(_SETTLE_S):
                 await until(all_run)
@@ -250,6 +247,24 @@ class _Trial:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         return slots - most
+
+    def _speak(
+        self, home: Home, prompts: Prompts, commands: int, output: int
+    ) -> list[asyncio.Task[None]]:
+        """Have so many voice commands answered at once."""
+        return [
+            asyncio.create_task(
+                follow(
+                    Queued(home).open(
+                        Workload.VOICE,
+                        MEMBERS[0],
+                        prompts.fresh(_PROMPT_TOKENS, output),
+                    ),
+                    Served(Workload.VOICE, MEMBERS[0], _PROMPT_TOKENS),
+                )
+            )
+            for _ in range(commands)
+        ]
 
 
 async def _stop_and_continue(engine: EmbeddedEngine) -> None:
