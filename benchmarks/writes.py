@@ -167,9 +167,10 @@ def rows_between(database: Path, begin: float, end: float) -> Counter[str]:
     uri = f"{database.as_uri()}?mode=ro"
     with closing(sqlite3.connect(uri, uri=True)) as connection:
         found = connection.execute(
-            "SELECT entity_id, count(*) FROM states"
+            "SELECT states_meta.entity_id, count(*) FROM states"
             " JOIN states_meta USING (metadata_id)"
-            " WHERE last_updated_ts >= ? AND last_updated_ts < ? GROUP BY entity_id",
+            " WHERE last_updated_ts >= ? AND last_updated_ts < ?"
+            " GROUP BY states_meta.entity_id",
             (begin, end),
         )
         return Counter(dict(found.fetchall()))

@@ -40,9 +40,10 @@ def test_rows_are_counted_in_the_recorders_tables(tmp_path: Path) -> None:
         connection.executescript(
             """
             CREATE TABLE states_meta (metadata_id INTEGER, entity_id TEXT);
-            CREATE TABLE states (metadata_id INTEGER, last_updated_ts REAL);
+            CREATE TABLE states
+                (entity_id CHAR(0), metadata_id INTEGER, last_updated_ts REAL);
             INSERT INTO states_meta VALUES (1, 'sensor.a'), (2, 'sensor.b');
-            INSERT INTO states
+            INSERT INTO states (metadata_id, last_updated_ts)
                 VALUES (1, 9.9), (1, 10.0), (2, 11.0), (1, 12.5), (1, 20.0);
             """
         )
