@@ -23,6 +23,7 @@ from custom_components.fair_share.sensor_descriptions import (
     MEMBER_SENSORS,
 )
 from custom_components.fair_share.sensor_facts import (
+    CLIENT_FACTS,
     HOUSEHOLD_FACTS,
     MEMBER_FACTS,
     WORKLOAD_FACTS,
@@ -52,6 +53,7 @@ DESCRIPTIONS: dict[str, SensorEntityDescription] = {
         *HOUSEHOLD_FACTS,
         *WORKLOAD_FACTS,
         *MEMBER_FACTS,
+        *CLIENT_FACTS,
         SERVER_STATE,
         SLOTS_USED,
         FOREIGN_REQUESTS,
