@@ -3,6 +3,7 @@
 import argparse
 
 from . import calibrate, household, placement, policies, scale, vtc, whatif, writes
+from .corpus import command as corpus
 from .gateway import command as gateway
 from .live import command as live
 from .overhead import command as overhead
@@ -13,6 +14,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     benchmarks = parser.add_subparsers(required=True, metavar="NAME")
     calibrate.add_to(benchmarks)
+    corpus.add_to(benchmarks)
     gateway.add_to(benchmarks)
     household.add_to(benchmarks)
     live.add_to(benchmarks)

@@ -21,7 +21,10 @@ def _integrations_of_this_checkout(request: pytest.FixtureRequest) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Fail a live test that would be skipped where an engine has to be there."""
+    """Fail a live test that would be skipped where an engine has to be there.
+
+    What was captured is made fit to be passed on.
+    """
     report = yield
     must_run = item.get_closest_marker("live") and os.environ.get(
         "FAIR_SHARE_REQUIRE_LIVE"
@@ -29,4 +32,9 @@ def pytest_runtest_makereport(
     if report.skipped and must_run:
         report.outcome = "failed"
         report.longrepr = f"a live test was skipped: {report.longrepr}"
+    # Some tests have half characters logged, which no other process can be told.
+    report.sections = [
+        (name, text.encode("utf-8", "replace").decode())
+        for name, text in report.sections
+    ]
     return report

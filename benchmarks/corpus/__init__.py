@@ -1,0 +1,1 @@
+"""Streams that broke programs elsewhere, through both doors of the household."""
