@@ -4,6 +4,7 @@ import argparse
 
 from . import calibrate, household, placement, policies, scale, vtc, whatif, writes
 from .corpus import command as corpus
+from .fuzz import command as fuzz
 from .gateway import command as gateway
 from .live import command as live
 from .overhead import command as overhead
@@ -15,6 +16,7 @@ def main() -> None:
     benchmarks = parser.add_subparsers(required=True, metavar="NAME")
     calibrate.add_to(benchmarks)
     corpus.add_to(benchmarks)
+    fuzz.add_to(benchmarks)
     gateway.add_to(benchmarks)
     household.add_to(benchmarks)
     live.add_to(benchmarks)

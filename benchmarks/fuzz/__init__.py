@@ -1,0 +1,1 @@
+"""Hostile clients and hostile servers, with the gateway between them."""
