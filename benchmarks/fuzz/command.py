@@ -81,7 +81,7 @@ class _Complaints(logging.Handler):
             return  # aiohttp itself refuses what is no HTTP, and says so
         if record.levelno >= logging.ERROR or error is not None:
             kind = type(error).__name__
-            self._told.append(f"logged by {record.name}: {said[:200]} ({kind})")
+            self._told.append(f"logged by {record.name}: {said[:200]!a} ({kind})")
 
 
 def add_to(benchmarks: Any) -> None:  # noqa: ANN401 - argparse keeps its type private

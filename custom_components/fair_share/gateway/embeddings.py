@@ -3,8 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from homeassistant.helpers.json import json_bytes
+from homeassistant.util.json import JSON_ENCODE_EXCEPTIONS
+
 from ..admission.model import Rejected, RejectReason, Workload
-from ..engines.base import EngineError, GenerationRequest
+from ..engines.base import EngineError, GenerationRequest, ServerFaultError
 from ..engines.values import whole
 from ..household.estimate import estimate_tokens
 from ..household.outside_work import OutsideWork, admitted
@@ -33,7 +36,7 @@ async def embed(
             output_tokens=1,
         )
         async with admitted(household, work) as spending:
-            answer = await server.engine.embed(told)
+            answer = _checked(await server.engine.embed(told))
             told_tokens = _used(answer)
             spending.spent(
                 prompt=told_tokens or prompt_tokens,
@@ -43,6 +46,20 @@ async def embed(
             )
     except (Rejected, EngineError) as err:
         raise errors.explain(err) from err
+    return answer
+
+
+def _checked(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an answer that holds embeddings and can be passed on.
+
+    Raises ``ServerFaultError``.
+    """
+    try:
+        json_bytes(answer)
+    except JSON_ENCODE_EXCEPTIONS:
+        raise ServerFaultError("embeddings that are no JSON") from None
+    if not isinstance(answer.get("data"), list):
+        raise ServerFaultError("an answer without embeddings")
     return answer
 
 
@@ -58,13 +75,12 @@ def _server(household: Household, model: str | None) -> WatchedServer:
 
 def _length(texts: object) -> int:
     """Return about how many tokens there are. Raises ``ApiError``."""
-    match texts:
-        case str():
-            texts = [texts]
-        case [int(), *_]:
-            return len(texts)
+    if isinstance(texts, str):
+        texts = [texts] if texts else []
     if not isinstance(texts, list) or not texts:
         raise errors.invalid("There has to be a text, or a list of texts.", "input")
+    if all(type(token) is int for token in texts):
+        return len(texts)
     if all(isinstance(text, str) for text in texts):
         messages = [{"role": "user", "content": text} for text in texts]
         return estimate_tokens(GenerationRequest(messages, 1))
