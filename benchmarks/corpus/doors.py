@@ -96,7 +96,8 @@ class _Seen:
     thinking: str = ""
     finish: str | None = None
     calls: dict[int, list[str]] = field(default_factory=dict)
-    usage: tuple[int, int] | None = None
+    ids: set[str] = field(default_factory=set)
+    usages: list[tuple[int, int]] = field(default_factory=list)
 
     def add_chunk(self, event: Mapping[str, Any]) -> None:
         """Take an event of a stream."""
@@ -107,6 +108,7 @@ class _Seen:
             self.finish = choice["finish_reason"] or self.finish
             for call in delta.get("tool_calls", ()):
                 parts = self.calls.setdefault(call["index"], ["", ""])
+                self.ids |= {call["id"]} if "id" in call else set()
                 parts[0] += call["function"].get("name", "")
                 parts[1] += call["function"].get("arguments", "")
         self._count(event.get("usage"))
@@ -121,11 +123,13 @@ class _Seen:
         for number, call in enumerate(message.get("tool_calls", ())):
             function = call["function"]
             self.calls[number] = [function["name"], function["arguments"]]
+            self.ids.add(call["id"])
         self._count(answer["usage"])
 
     def _count(self, usage: Mapping[str, int] | None) -> None:
         if usage is not None:
-            self.usage = (usage["prompt_tokens"], usage["completion_tokens"])
+            counted = (usage["prompt_tokens"], usage["completion_tokens"])
+            self.usages.append(counted)
 
     def wrong(self, case: Case, way: str) -> str | None:
         """Return the first thing that is not as it has to be."""
@@ -136,12 +140,19 @@ class _Seen:
             "finish": (self.finish, case.finish),
             "error": (self.error, case.error),
             "done": (self.done, not case.error),
-            "usage": (self.usage if case.usage else None, case.usage),
+            "indexes": ([*self.calls], [*range(len(case.calls))]),
+            "number of ids": (len(self.ids), len(case.calls)),
+            "counts of tokens": (len(self.usages), int(not case.error)),
+            "usage": (self.usages[:1] if case.usage else [], _some(case.usage)),
         }
         for name, (seen, expected) in told.items():
             if seen != expected:
                 return f"{way}: {name} is {seen!r}, not {expected!r}"
         return None
+
+
+def _some[T](value: T | None) -> list[T]:
+    return [] if value is None else [value]
 
 
 class LightTool(llm.Tool):

@@ -17,6 +17,7 @@ from typing import Any
 import custom_components  # noqa: F401  # isort: skip
 from aiohttp import ThreadedResolver
 from homeassistant import loader
+from homeassistant.components.http.config import async_get_and_load_store
 from homeassistant.config_entries import (
     SOURCE_USER,
     ConfigEntry,
@@ -153,6 +154,8 @@ async def _home_assistant(folder: str) -> AsyncIterator[HomeAssistant]:
         # It listens only once it is started, which only who needs it does.
         listens = {"server_host": [HOST], "server_port": free_port()}
         await async_setup_component(hass, "http", {"http": listens})
+        # Nobody logs in to say that this works; without that it would be taken back.
+        (await async_get_and_load_store(hass)).async_cancel_revert()
         try:
             yield hass
         finally:

@@ -1,6 +1,7 @@
 """Every case, cut in two at every byte, as the engine reads it."""
 
 from collections.abc import Iterable, Iterator
+import json
 
 import pytest
 
@@ -48,7 +49,8 @@ def check(case: Case, pieces: Iterable[bytes]) -> None:
     text = "".join(d.text for d in seen if isinstance(d, Content))
     assert text == case.text
     assert "".join(d.text for d in seen if isinstance(d, Thinking)) == case.thinking
-    assert len(calls.calls()) == len(case.calls)
+    told = [(call.name, call.arguments) for call in calls.calls()]
+    assert told == [(name, json.loads(said)) for name, said in case.calls]
     finishes = [d.reason.value for d in seen if isinstance(d, Finish)]
     assert finishes == ([] if case.error else [case.finish])
     if case.usage is not None:
