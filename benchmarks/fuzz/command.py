@@ -43,7 +43,8 @@ _INTERRUPTED = 130
 _AT_ONCE = 8
 _SLOTS = 8
 _GOOD, _RAW, _HANGS_UP = 0.05, 0.1, 0.15
-_LIMIT_S = 30.0
+_LIMIT_S = 120.0
+"""A server that has failed several times is given a rest, for which requests wait."""
 _IDLE_LIMIT_S = 90.0
 _ALLOWED = {
     *range(HTTPStatus.OK, HTTPStatus.MULTIPLE_CHOICES),
