@@ -107,7 +107,7 @@ def async_add_to_places(
     follower = _Follower(hass, entry, async_add_entities, make, via_device_id)
     follower.async_follow()
     updates = entry.runtime_data.updates
-    entry.async_on_unload(updates.async_listen(ROOT_ID, follower.async_follow))
+    entry.async_on_unload(updates.async_listen((ROOT_ID,), follower.async_follow))
 
 
 class _Follower:
@@ -203,10 +203,8 @@ class FairShareEntity(Entity):
     async def async_added_to_hass(self) -> None:
         """Begin to listen."""
         await super().async_added_to_hass()
-        for topic in self._topics:
-            self.async_on_remove(
-                self._household.updates.async_listen(topic, self.async_refresh)
-            )
+        updates = self._household.updates
+        self.async_on_remove(updates.async_listen(self._topics, self.async_refresh))
 
     @abstractmethod
     @callback

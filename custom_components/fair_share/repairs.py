@@ -20,6 +20,7 @@ from homeassistant.helpers.typing import UNDEFINED, UndefinedType
 import voluptuous as vol
 
 from .const import (
+    CONF_AGENT,
     CONF_CONTEXT_TOKENS,
     CONF_PATIENT_SLOTS,
     CONF_PERSON_ID,
@@ -28,6 +29,7 @@ from .const import (
 )
 from .flows.device import device_id_for, device_name, devices_to_add
 from .flows.people import PERSON_DOMAIN, persons_without_share
+from .flows.wrapped_agent import agent_id_for, agents_to_wrap
 from .household.issues import IssueKind
 
 type Data = dict[str, str | int | float | None]
@@ -233,6 +235,38 @@ class DeviceGone(_HouseholdRepair):
         return self._ask("remove_device", {}) if user_input is None else self._remove()
 
 
+class AgentGone(_HouseholdRepair):
+    """Wrap another agent in place of one that is gone, or remove it."""
+
+    @override
+    async def async_step_start(self) -> RepairsFlowResult:
+        others = agents_to_wrap(self.hass, self._entry)
+        return self._offer(*["choose_agent"] * bool(others), "remove_agent")
+
+    async def async_step_choose_agent(
+        self, user_input: dict[str, Any] | None = None
+    ) -> RepairsFlowResult:
+        """Choose the agent that answers from now on, under the name of the old one."""
+        agents = agents_to_wrap(self.hass, self._entry)
+        if user_input is None:
+            config = SelectSelectorConfig(
+                options=agents, mode=SelectSelectorMode.DROPDOWN
+            )
+            return self._ask(
+                "choose_agent", {vol.Required(CONF_AGENT): SelectSelector(config)}
+            )
+        agent = user_input[CONF_AGENT]
+        if agent not in {each["value"] for each in agents}:
+            return self.async_abort(reason="already_configured")
+        return self._change({CONF_AGENT: agent}, unique_id=agent_id_for(agent))
+
+    async def async_step_remove_agent(
+        self, user_input: dict[str, Any] | None = None
+    ) -> RepairsFlowResult:
+        """Ask, then remove the wrapped agent."""
+        return self._ask("remove_agent", {}) if user_input is None else self._remove()
+
+
 class _IgnorableRepair(_HouseholdRepair):
     """A dialog about something that may be all right."""
 
@@ -295,6 +329,7 @@ _FLOWS: Mapping[IssueKind, type[_HouseholdRepair]] = {
     IssueKind.CONTEXT_CAP: ContextCap,
     IssueKind.PERSON_GONE: PersonGone,
     IssueKind.DEVICE_GONE: DeviceGone,
+    IssueKind.AGENT_GONE: AgentGone,
     IssueKind.BYPASSED: Bypassed,
     IssueKind.KEY_UNUSED: KeyUnused,
     IssueKind.KEY_SHARED: KeyShared,

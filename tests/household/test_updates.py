@@ -35,8 +35,8 @@ async def fixture_hub(hass: HomeAssistant, told: list[str]) -> AsyncIterator[Upd
     """A hub where somebody listens to Parent and to Child."""
     hub = UpdateHub(hass)
     unsubs = [
-        hub.async_listen("parent", lambda: told.append("parent")),
-        hub.async_listen("child", lambda: told.append("child")),
+        hub.async_listen(("parent",), lambda: told.append("parent")),
+        hub.async_listen(("child",), lambda: told.append("child")),
     ]
     yield hub
     for unsub in unsubs:
@@ -111,10 +111,33 @@ async def test_a_busy_topic_does_not_hold_up_another(
     assert told == ["parent", "child"]
 
 
+async def test_a_listener_to_two_topics_has_one_pace(
+    hub: UpdateHub, told: list[str], elapse: Elapse
+) -> None:
+    unsub = hub.async_listen(("child", "parent"), lambda: told.append("both"))
+    hub.touch("parent")
+    await elapse(0)
+    hub.touch("child")
+    await elapse(4)
+    assert told == ["parent", "both", "child"]
+    await elapse(1)
+    unsub()
+    assert told == ["parent", "both", "child", "both"]
+
+
+async def test_one_who_stops_listening_leaves_the_other_topics_theirs(
+    hub: UpdateHub, told: list[str], elapse: Elapse
+) -> None:
+    hub.async_listen(("child", "parent"), lambda: told.append("both"))()
+    hub.touch("parent", "child")
+    await elapse(0)
+    assert told == ["parent", "child"]
+
+
 async def test_all_listeners_of_a_topic_are_told(
     hub: UpdateHub, told: list[str], elapse: Elapse
 ) -> None:
-    unsub = hub.async_listen("parent", lambda: told.append("parent again"))
+    unsub = hub.async_listen(("parent",), lambda: told.append("parent again"))
     hub.touch("parent")
     await elapse(0)
     unsub()
@@ -127,7 +150,7 @@ async def test_a_topic_without_listeners_is_forgotten(
     hass: HomeAssistant, told: list[str], elapse: Elapse
 ) -> None:
     hub = UpdateHub(hass)
-    unsub = hub.async_listen("parent", lambda: told.append("parent"))
+    unsub = hub.async_listen(("parent",), lambda: told.append("parent"))
     hub.touch("parent", "nobody listens")
     unsub()
     hub.touch("parent")

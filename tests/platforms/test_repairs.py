@@ -18,7 +18,15 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 from custom_components.fair_share.const import DOMAIN
 from custom_components.fair_share.engines.base import AuthError, UnreachableError
 from custom_components.fair_share.household.runtime import Household
-from tests.common import device, household_entry, member, server, set_up, subentry
+from tests.common import (
+    device,
+    household_entry,
+    member,
+    server,
+    set_up,
+    subentry,
+    wrapped_agent,
+)
 from tests.fake_server import FakeServer
 from tests.flow_texts import TEXTS, placeholders
 from tests.platforms.conftest import Elapse, until
@@ -27,6 +35,7 @@ FEWER = "fewer_slots_server"
 CAP = "context_cap_parent"
 PERSON = "person_gone_parent"
 DEVICE = "device_gone_phone"
+AGENT = "agent_gone_wrapped"
 BYPASSED = "bypassed_server"
 
 
@@ -369,6 +378,65 @@ async def test_a_device_that_was_removed_meanwhile_cannot_be_chosen(
     device_registry.async_remove_device(new.id)
     result = await _answer(hass, result, {"device_id": new.id})
     assert result["reason"] == "already_configured"
+
+
+def _agent_of_others(hass: HomeAssistant, number: str) -> er.RegistryEntry:
+    return er.async_get(hass).async_get_or_create(
+        "conversation", "other", number, original_name=f"Agent {number}"
+    )
+
+
+@pytest.fixture
+async def gone(
+    hass: HomeAssistant, right: ConfigEntry[Household], elapse: Elapse
+) -> er.RegistryEntry:
+    """An agent of another integration that was wrapped, and then removed."""
+    known = _agent_of_others(hass, "1")
+    hass.config_entries.async_add_subentry(right, subentry(wrapped_agent(known.id)))
+    await elapse(6)
+    assert _issues(hass) == set()
+    er.async_get(hass).async_remove(known.entity_id)
+    await elapse(1)
+    assert _issues(hass) == {AGENT}
+    return known
+
+
+@pytest.mark.usefixtures("gone")
+async def test_another_agent_takes_the_place_of_one_that_is_gone(
+    hass: HomeAssistant, right: ConfigEntry[Household], elapse: Elapse
+) -> None:
+    new, before = _agent_of_others(hass, "2"), right.subentries["wrapped"]
+    result = await _choose(hass, await _open(hass, AGENT), "choose_agent")
+    await _answer(hass, result, {"agent": new.id})
+    changed = right.subentries["wrapped"]
+    assert dict(changed.data) == {**before.data, "agent": new.id}
+    assert (changed.title, changed.unique_id) == (before.title, f"wrapped:{new.id}")
+    await elapse(6)
+    assert _issues(hass) == set()
+
+
+@pytest.mark.usefixtures("gone")
+async def test_an_agent_that_was_removed_meanwhile_cannot_be_chosen(
+    hass: HomeAssistant,
+) -> None:
+    new = _agent_of_others(hass, "2")
+    result = await _choose(hass, await _open(hass, AGENT), "choose_agent")
+    er.async_get(hass).async_remove(new.entity_id)
+    result = await _answer(hass, result, {"agent": new.id})
+    assert result["reason"] == "already_configured"
+
+
+@pytest.mark.usefixtures("gone")
+async def test_a_wrapped_agent_that_is_gone_can_be_removed(
+    hass: HomeAssistant, right: ConfigEntry[Household], elapse: Elapse
+) -> None:
+    result = await _open(hass, AGENT)
+    assert result["menu_options"] == ["remove_agent"]
+    result = await _choose(hass, result, "remove_agent")
+    await _answer(hass, result, {})
+    assert "wrapped" not in right.subentries
+    await elapse(6)
+    assert _issues(hass) == set()
 
 
 async def _bypass(

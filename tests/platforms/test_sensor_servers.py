@@ -29,7 +29,7 @@ async def test_a_server_that_is_gone_takes_its_gauges_away_and_no_accounts(
 
     await llama.stop()
     household.servers.get("server").report(UnreachableError("connection refused"))
-    await elapse(1)
+    await elapse(6)
 
     assert show("server_server_state") == "unreachable"
     assert show("server_slots_used") == STATE_UNAVAILABLE

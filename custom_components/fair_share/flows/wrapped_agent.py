@@ -58,17 +58,15 @@ class WrappedAgentFlow(ConfigSubentryFlow):
                 return self.async_create_entry(
                     title=name or f"{agents[chosen].name} (Fair Share)",
                     data=data,
-                    unique_id=f"wrapped:{chosen}",
+                    unique_id=agent_id_for(chosen),
                 )
             errors[CONF_AGENT] = "agent_not_found"
-        options = [
-            SelectOptionDict(value=agent_id, label=agent.label)
-            for agent_id, agent in agents.items()
-        ]
+        config = SelectSelectorConfig(
+            options=agents_to_wrap(self.hass, household),
+            mode=SelectSelectorMode.DROPDOWN,
+        )
         fields: Fields = {
-            vol.Required(CONF_AGENT): SelectSelector(
-                SelectSelectorConfig(options=options, mode=SelectSelectorMode.DROPDOWN)
-            ),
+            vol.Required(CONF_AGENT): SelectSelector(config),
             vol.Optional(CONF_NAME): TextSelector(),
             **_fields(household),
         }
@@ -98,6 +96,21 @@ class WrappedAgentFlow(ConfigSubentryFlow):
             ),
             description_placeholders={"agent": wrapped.title},
         )
+
+
+def agents_to_wrap(
+    hass: HomeAssistant, household: ConfigEntry
+) -> list[SelectOptionDict]:
+    """Return the agents of others that are not wrapped yet."""
+    return [
+        SelectOptionDict(value=agent_id, label=agent.label)
+        for agent_id, agent in _agents(hass, household).items()
+    ]
+
+
+def agent_id_for(agent: str) -> str:
+    """Return what tells the subentry of an agent from all others."""
+    return f"wrapped:{agent}"
 
 
 def _fields(household: ConfigEntry) -> Fields:

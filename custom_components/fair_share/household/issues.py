@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from homeassistant.config_entries import ConfigSubentry
-from homeassistant.const import CONF_DEVICE_ID, EntityStateAttribute
+from homeassistant.const import CONF_DEVICE_ID, EntityStateAttribute, Platform
 from homeassistant.core import CALLBACK_TYPE, Event, HomeAssistant, callback
 from homeassistant.helpers import (
     device_registry as dr,
@@ -23,6 +23,7 @@ from homeassistant.helpers.start import async_at_started
 
 from ..admission.model import ROOT_ID
 from ..const import (
+    CONF_AGENT,
     CONF_CONTEXT_TOKENS,
     CONF_PATIENT_SLOTS,
     CONF_PERSON_ID,
@@ -31,6 +32,7 @@ from ..const import (
     SUBENTRY_DEVICE,
     SUBENTRY_MEMBER,
     SUBENTRY_SERVER,
+    SUBENTRY_WRAPPED_AGENT,
 )
 from .bypass import Bypass
 
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from .runtime import Household
 
 _PERSON_DOMAIN = "person"
+_ENTITIES = (f"{_PERSON_DOMAIN}.", f"{Platform.CONVERSATION}.")
 _LOOK_EVERY = timedelta(minutes=1)
 _HELP = "https://github.com/fair-share/fair-share/blob/main/docs/troubleshooting.md"
 
@@ -49,6 +52,7 @@ class IssueKind(StrEnum):
     CONTEXT_CAP = "context_cap"
     PERSON_GONE = "person_gone"
     DEVICE_GONE = "device_gone"
+    AGENT_GONE = "agent_gone"
     BYPASSED = "bypassed"
     KEY_UNUSED = "key_unused"
     KEY_SHARED = "key_shared"
@@ -89,7 +93,7 @@ class IssueWatch:
         """Look now and whenever something may have changed; return what ends it."""
         bus, household = self._hass.bus, self._household
         unsubs = [
-            household.updates.async_listen(ROOT_ID, self.async_look),
+            household.updates.async_listen((ROOT_ID,), self.async_look),
             async_track_time_interval(self._hass, self._async_tick, _LOOK_EVERY),
             bus.async_listen(er.EVENT_ENTITY_REGISTRY_UPDATED, self._async_entity),
             bus.async_listen(dr.EVENT_DEVICE_REGISTRY_UPDATED, self._async_device),
@@ -133,7 +137,7 @@ class IssueWatch:
 
     @callback
     def _async_entity(self, event: Event[er.EventEntityRegistryUpdatedData]) -> None:
-        if event.data["entity_id"].startswith(f"{_PERSON_DOMAIN}."):
+        if event.data["entity_id"].startswith(_ENTITIES):
             self.async_look()
 
     @callback
@@ -180,6 +184,12 @@ class IssueWatch:
             if devices.async_get(device.data[CONF_DEVICE_ID]) is None:
                 names = {"device": device.title}
                 yield HouseIssue(IssueKind.DEVICE_GONE, device.subentry_id, names)
+
+        agents = er.async_get(self._hass).entities
+        for wrapped in self._of_type(SUBENTRY_WRAPPED_AGENT):
+            if agents.get_entry(wrapped.data[CONF_AGENT]) is None:
+                names = {"agent": wrapped.title}
+                yield HouseIssue(IssueKind.AGENT_GONE, wrapped.subentry_id, names)
 
     def _fewer_slots(self, server: ConfigSubentry) -> Iterator[HouseIssue]:
         slots = self._slots(server.subentry_id)

@@ -97,7 +97,7 @@ class Household:
         self.events.note_servers(self.servers.statuses(), first=True)
         # Before any sensor listens: what they show is measured then.
         self.entry.async_on_unload(
-            self.updates.async_listen(ROOT_ID, self._async_measure)
+            self.updates.async_listen((ROOT_ID,), self._async_measure)
         )
 
     async def async_unload(self) -> None:

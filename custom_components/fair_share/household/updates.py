@@ -11,43 +11,62 @@ INTERVAL_S = 5.0
 class UpdateHub:
     """Passes on changes of nodes, which come by the token, to whoever shows them.
 
-    A topic is a node of the share tree or a server. A listener hears of the first
-    change at once, then at most every 5 s while changes go on, and of the last one in
-    any case. It is called by the event loop, never in the middle of the change.
+    A topic is a node of the share tree or a server. Who listens to some topics hears of
+    the first change of any of them at once, then at most every 5 s while changes go on,
+    and of the last one in any case. They are called by the event loop, never in the
+    middle of the change.
     """
 
     def __init__(self, hass: HomeAssistant) -> None:
         """Start without listeners."""
         self._loop = hass.loop
-        self._topics: dict[str, _Topic] = {}
+        self._groups: dict[tuple[str, ...], _Group] = {}
+        self._of_topic: dict[str, list[_Group]] = {}
 
     @callback
     def async_listen(
-        self, topic_id: str, listener: Callable[[], None]
+        self, topic_ids: tuple[str, ...], listener: Callable[[], None]
     ) -> CALLBACK_TYPE:
-        """Call ``listener`` after changes of this topic; return what ends it."""
-        topic = self._topics.setdefault(topic_id, _Topic(self._loop))
-        topic.listeners.append(listener)
+        """Call ``listener`` after changes of these topics; return what ends it."""
+        group = self._groups.get(topic_ids) or self._add_group(topic_ids)
+        group.listeners.append(listener)
 
         @callback
         def stop() -> None:
-            topic.listeners.remove(listener)
-            if not topic.listeners:
-                topic.cancel()
-                del self._topics[topic_id]
+            group.listeners.remove(listener)
+            if not group.listeners:
+                self._remove_group(topic_ids, group)
 
         return stop
+
+    def _add_group(self, topic_ids: tuple[str, ...]) -> _Group:
+        group = self._groups[topic_ids] = _Group(self._loop)
+        for topic_id in topic_ids:
+            self._of_topic.setdefault(topic_id, []).append(group)
+        return group
+
+    def _remove_group(self, topic_ids: tuple[str, ...], group: _Group) -> None:
+        group.cancel()
+        del self._groups[topic_ids]
+        for topic_id in topic_ids:
+            groups = self._of_topic[topic_id]
+            groups.remove(group)
+            if not groups:
+                del self._of_topic[topic_id]
 
     @callback
     def touch(self, *topic_ids: str) -> None:
         """Note that these topics have changed; costs next to nothing."""
         for topic_id in topic_ids:
-            if topic := self._topics.get(topic_id):
-                topic.touch()
+            for group in self._of_topic.get(topic_id, ()):
+                group.touch()
 
 
-class _Topic:
-    """One topic: quiet (no timer), about to tell, or telling again after a pause."""
+class _Group:
+    """Listeners to the same topics.
+
+    It is quiet (no timer), about to tell them, or telling them again after a pause.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.listeners: list[Callable[[], None]] = []
