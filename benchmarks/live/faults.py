@@ -9,7 +9,7 @@ import argparse
 import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import isclose
 import os
 import signal
@@ -113,7 +113,7 @@ def add_to(benchmarks: Any) -> None:  # noqa: ANN401 - argparse keeps its type p
         "--fault", choices=_FAULTS, action="append", help="only this one, repeatable"
     )
     add_run_options(parser, what="so many runs, counted together")
-    add_engine_options(parser)
+    add_engine_options(parser, threads="of all engines together")
     parser.set_defaults(measure=measure, parser=parser)
 
 
@@ -138,7 +138,9 @@ class _Trial:
     """Ten answers, a fault in the middle of them, and what is left afterwards."""
 
     def __init__(self, machine: Machine, fault: str, servers: int, seed: int) -> None:
-        self._machine = machine
+        # Engines whose threads outnumber the cores wait for each other more than they
+        # compute: all of them together have what one has.
+        self._machine = replace(machine, threads=max(1, machine.threads // servers))
         self._fault = fault
         self._servers = servers
         self._seed = seed

@@ -42,12 +42,12 @@ class Machine:
             yield engine
 
 
-def add_engine_options(parser: argparse.ArgumentParser) -> None:
+def add_engine_options(
+    parser: argparse.ArgumentParser, *, threads: str = "of each engine"
+) -> None:
     """Add what ``Machine`` wants to know."""
     usual = Machine()
-    parser.add_argument(
-        "--threads", type=int, default=usual.threads, help="of each engine"
-    )
+    parser.add_argument("--threads", type=int, default=usual.threads, help=threads)
     parser.add_argument(
         "--batch",
         type=int,

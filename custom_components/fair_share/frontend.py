@@ -1,6 +1,6 @@
 """The dashboard that comes with the integration, for Home Assistant's frontend.
 
-``frontend/fair-share.js`` makes it in the browser; here it is served, and told which
+``dashboard/fair-share.js`` makes it in the browser; here it is served, and told which
 device is what.
 """
 
@@ -29,7 +29,7 @@ from .entity import (
 )
 from .household.registry import BUILT_IN_IDS
 
-_SCRIPT = Path(__file__).parent / "frontend" / "fair-share.js"
+_SCRIPT = Path(__file__).parent / "dashboard" / "fair-share.js"
 
 
 async def async_setup_frontend(hass: HomeAssistant) -> None:

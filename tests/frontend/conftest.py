@@ -17,7 +17,7 @@ from tests.common import device, household_entry, member, server, set_up
 from tests.fake_server import FakeServer
 from tests.metadata.source import PACKAGE
 
-SCRIPT = PACKAGE / "frontend" / "fair-share.js"
+SCRIPT = PACKAGE / "dashboard" / "fair-share.js"
 _RUNNER = Path(__file__).with_name("generate.mjs")
 
 type Json = dict[str, Any]
