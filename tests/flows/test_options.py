@@ -40,6 +40,7 @@ USUAL: dict[str, dict[str, Any]] = {
         "cost_output": 2.0,
     },
     "recording": {"activity_log": False},
+    "web_pages": {"web_pages": None},
 }
 USUAL_CHAT = {
     "band": "soon",
@@ -64,6 +65,7 @@ async def test_the_rules_are_a_menu(
         "guests",
         "costs",
         "recording",
+        "web_pages",
     ]
     result = await open_rules(hass, household, "workloads")
     assert result["menu_options"] == [
@@ -305,3 +307,27 @@ async def test_values_that_no_form_allows_are_refused(
 ) -> None:
     with pytest.raises(InvalidData):
         await set_rules(hass, household, step, **wrong)
+
+
+async def test_web_pages_are_stored_as_browsers_name_them(
+    hass: HomeAssistant, household: MockConfigEntry
+) -> None:
+    pages = [" http://Tablet.local:3000/ ", "https://chat.example:443"]
+    result = await set_rules(hass, household, "web_pages", web_pages=pages)
+    assert result["type"] is FlowResultType.CREATE_ENTRY
+    assert household.options["web_pages"] == [
+        "http://tablet.local:3000",
+        "https://chat.example",
+    ]
+    await set_rules(hass, household, "web_pages", web_pages=[])
+    assert "web_pages" not in household.options
+
+
+@pytest.mark.parametrize("page", ["*", "chat.example", "http://a.example/page"])
+async def test_a_web_page_that_is_no_address_is_shown_again(
+    hass: HomeAssistant, household: MockConfigEntry, page: str
+) -> None:
+    result = await set_rules(hass, household, "web_pages", web_pages=[page])
+    assert result["errors"] == {"web_pages": "page_not_valid"}
+    assert shown(result) == {"web_pages": [page]}
+    assert "web_pages" not in household.options

@@ -6,7 +6,11 @@ from typing import Any
 from homeassistant.config_entries import ConfigFlowResult
 from homeassistant.const import PERCENTAGE
 from homeassistant.data_entry_flow import section
-from homeassistant.helpers.selector import BooleanSelector
+from homeassistant.helpers.selector import (
+    BooleanSelector,
+    TextSelector,
+    TextSelectorConfig,
+)
 import voluptuous as vol
 
 from ..admission.model import PreemptionRules
@@ -24,10 +28,12 @@ from ..const import (
     CONF_QUEUE_LIMIT,
     CONF_QUEUE_LIMIT_CLASS,
     CONF_QUOTA_REFILL,
+    CONF_WEB_PAGES,
     CONF_WEIGHT,
     GUEST_PREFIX,
     MAX_BACKGROUND_SHARE,
 )
+from ..gateway.web_pages import origin_of
 from ..household.settings import USUAL, percent
 from .quota import quota_errors, quota_fields
 from .schemas import Fields, choice, flatten, nest, number, weight, whole_number
@@ -36,6 +42,7 @@ from .workloads import WorkloadSteps
 _SECTION_EXPERT = "expert"
 _MAX_COST = 100.0
 _MAX_CHARGE = 1_000_000.0
+_EXAMPLE_PAGE = "http://192.168.1.20:3000"
 
 type Check = Callable[[Mapping[str, Any]], dict[str, str]]
 
@@ -57,6 +64,7 @@ class HouseholdOptionsFlow(WorkloadSteps):
                 "guests",
                 "costs",
                 "recording",
+                "web_pages",
             ],
         )
 
@@ -138,12 +146,39 @@ class HouseholdOptionsFlow(WorkloadSteps):
         }
         return self._ask_rules("recording", fields, user_input)
 
+    async def async_step_web_pages(
+        self, user_input: dict[str, Any] | None = None
+    ) -> ConfigFlowResult:
+        """Change which web pages may ask the gateway from a browser."""
+        fields: Fields = {
+            vol.Optional(CONF_WEB_PAGES): TextSelector(
+                TextSelectorConfig(multiple=True)
+            )
+        }
+        errors: dict[str, str] = {}
+        if user_input is not None:
+            pages = user_input.get(CONF_WEB_PAGES, [])
+            try:
+                origins = dict.fromkeys(origin_of(page) for page in pages)
+            except ValueError:
+                errors[CONF_WEB_PAGES] = "page_not_valid"
+            else:
+                user_input = {CONF_WEB_PAGES: [*origins]} if origins else {}
+        return self._ask_rules(
+            "web_pages",
+            fields,
+            user_input,
+            lambda _: errors,
+            example=_EXAMPLE_PAGE,
+        )
+
     def _ask_rules(
         self,
         step_id: str,
         fields: Fields,
         user_input: dict[str, Any] | None,
         check: Check = lambda _: {},
+        **placeholders: str,
     ) -> ConfigFlowResult:
         """Show some of the options, or store them beside the others."""
         schema = vol.Schema(fields)
@@ -164,6 +199,7 @@ class HouseholdOptionsFlow(WorkloadSteps):
                 schema, user_input or nest(schema, options)
             ),
             errors=errors,
+            description_placeholders=placeholders or None,
         )
 
 

@@ -29,6 +29,7 @@ from .limits import limit_headers
 from .models import is_ready, model_list, properties, served_model
 from .relay import ClientLeft, answer_to, stream_answer, while_there
 from .wanted import Wanted
+from .web_pages import origin_headers, preflight
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -54,17 +55,28 @@ async def async_setup_gateway(hass: HomeAssistant) -> None:
         hass.http.register_view(view)
 
 
+def running_household(hass: HomeAssistant) -> Household | None:
+    """Return the household that has clients, ``None`` if none runs that does."""
+    for entry in hass.config_entries.async_loaded_entries(DOMAIN):
+        household: Household = entry.runtime_data
+        if household.registry.clients:
+            return household
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """A request of a client, and the household that it came to.
 
     ``call_id`` is unique; ``model`` is the one in the path, if there is.
+    ``origin_headers`` let the web page that it came from read the answer.
     """
 
     request: web.Request
     household: Household
     call_id: str
-    model: str = ""
+    model: str
+    origin_headers: Mapping[str, str]
 
 
 class GatewayView(HomeAssistantView):
@@ -78,20 +90,43 @@ class GatewayView(HomeAssistantView):
         self._hass = hass
         self._callers = callers
 
+    @override
+    def register(
+        self, hass: HomeAssistant, app: web.Application, router: web.UrlDispatcher
+    ) -> None:
+        """Make the paths known.
+
+        Home Assistant's rules for web pages, which an application carries, are for all
+        of its paths, and let a page of its makers in: these paths have their own.
+        """
+        super().register(hass, web.Application(), router)
+
+    async def options(
+        self,
+        request: web.Request,
+        model: str = "",  # noqa: ARG002 - part of the path
+    ) -> web.StreamResponse:
+        """Tell a browser whether a web page may ask."""
+        return preflight(request, running_household(self._hass))
+
     async def serve(self, request: web.Request, model: str = "") -> web.StreamResponse:
         """Return the answer to a request, or the error that it raises."""
-        call_id = ulid_now()
+        call_id, household = ulid_now(), running_household(self._hass)
+        if household is None:
+            return self._refused(errors.not_found(), call_id)
+        origin = origin_headers(request, household)
         try:
-            return await self.handle(Call(request, self._household(), call_id, model))
+            answer = await self.handle(Call(request, household, call_id, model, origin))
         except errors.ApiError as err:
-            error = err
+            answer = self._refused(err, call_id)
         except ClientLeft:
             return web.Response(status=_LEFT)
         except Exception:  # no traceback may reach a client
             _LOGGER.exception("A request to the gateway failed")
-            error = errors.unexpected()
-        headers = {"x-request-id": call_id, **error.headers()}
-        return self.json(error.body(), error.status, headers=headers)
+            answer = self._refused(errors.unexpected(), call_id)
+        if not answer.prepared:
+            answer.headers.update(origin)
+        return answer
 
     @abstractmethod
     async def handle(self, call: Call) -> web.StreamResponse:
@@ -109,12 +144,9 @@ class GatewayView(HomeAssistantView):
         """Return the time in seconds, from any beginning."""
         return self._hass.loop.time()
 
-    def _household(self) -> Household:
-        for entry in self._hass.config_entries.async_loaded_entries(DOMAIN):
-            household: Household = entry.runtime_data
-            if household.registry.clients:
-                return household
-        raise errors.not_found()
+    def _refused(self, error: errors.ApiError, call_id: str) -> web.StreamResponse:
+        headers = {"x-request-id": call_id, **error.headers()}
+        return self.json(error.body(), error.status, headers=headers)
 
 
 class _GetView(GatewayView):
@@ -163,6 +195,7 @@ class _AnswerView(GatewayView):
                 "x-request-id": receipt.request_id or call.call_id,
                 "openai-processing-ms": str(round((self.now() - began_s) * 1000)),
                 **limit_headers(call.household, caller, requests_left),
+                **call.origin_headers,
             }
 
         model = wanted.generation.model or served_model(call.household)
