@@ -35,9 +35,9 @@ the second one.
 Switches, at any time: ``server.loading``, ``server.api_key``, ``server.refuse`` (names
 of body fields answered with 400), ``server.hide`` (paths answered with 404),
 ``server.override`` (paths answered with a ``failure``), ``server.streaming``,
-``server.vision``, ``server.tools``, ``server.models``, ``server.preemptions`` (what
-vLLM's metrics tell), ``server.prompt_end`` (what the
-chat template puts at the end), ``server.silent`` (accepts and never answers).
+``server.vision``, ``server.audio``, ``server.tools``, ``server.models``,
+``server.preemptions`` (what vLLM's metrics tell), ``server.prompt_end`` (what the chat
+template puts at the end), ``server.silent`` (accepts and never answers).
 ``await server.stop()`` kills it (connections are reset, then refused);
 ``await server.start()`` brings it back on the same port.
 """
@@ -167,6 +167,7 @@ class FakeServer:
         self.silent = False
         self.streaming = True
         self.vision = False
+        self.audio = False
         self.tools = True
         self.prompt_end = ""
         self.refuse: set[str] = set()
@@ -350,7 +351,7 @@ class FakeServer:
                 "default_generation_settings": {"n_ctx": self.context_tokens},
                 "total_slots": self.slots,
                 "model_path": "/models/fake.gguf",
-                "modalities": {"vision": self.vision, "audio": False},
+                "modalities": {"vision": self.vision, "audio": self.audio},
                 "chat_template": "{{ messages }}",
                 "chat_template_caps": {"supports_tools": self.tools},
                 "build_info": "b11669-fake",
@@ -462,10 +463,15 @@ class FakeServer:
             return _error(
                 400, f"Unsupported parameter: {name}", "invalid_request_error"
             )
-        if "image_url" in json.dumps(body.get("messages")) and not self.vision:
-            status = 500 if self.kind == "llama_cpp" else 400
-            hint = "image input is not supported - hint: you may need the mmproj"
-            return _error(status, hint, "server_error")
+        said = json.dumps(body.get("messages"))
+        for medium, taken, parts in (
+            ("image", self.vision, ("image_url",)),
+            ("audio", self.audio, ("input_audio", "audio_url")),
+        ):
+            if not taken and any(part in said for part in parts):
+                status = 500 if self.kind == "llama_cpp" else 400
+                hint = f"{medium} input is not supported - hint: you need the mmproj"
+                return _error(status, hint, "server_error")
         prompt = self.count_prompt(body)
         if prompt >= self.context_tokens:
             return self._overflow(prompt)

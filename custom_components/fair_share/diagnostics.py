@@ -260,6 +260,7 @@ class _Report:
                 "block_tokens": known.block_tokens,
                 "survives_exhaustion": known.survives_exhaustion,
                 "vision": known.vision,
+                "audio": known.audio,
                 "tools": known.tools,
                 "counts_tokens": known.counts_tokens,
                 "reports_progress": known.reports_progress,

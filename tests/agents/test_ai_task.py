@@ -331,6 +331,29 @@ async def test_what_is_no_picture_is_refused(house: House, tmp_path: Path) -> No
         await look(house, tmp_path / "a.pdf", "application/pdf")
 
 
+async def test_a_server_that_hears_gets_the_recording(
+    house: House, tmp_path: Path
+) -> None:
+    house.server.audio = True
+    assert await house.hass.config_entries.async_reload(house.entry.entry_id)
+    path = tmp_path / "a.wav"
+    path.write_bytes(b"wav")
+    house.server.script(answer("A", " bell"))
+    assert await look(house, path, "audio/x-wav") == "A bell"
+    _, sound = house.sent_messages()[-1]["content"]
+    assert sound["input_audio"] == {"data": "d2F2", "format": "wav"}
+    with pytest.raises(HomeAssistantError, match="cannot look at images"):
+        await look(house, path)
+
+
+async def test_without_a_server_that_hears_a_recording_is_refused(
+    house: House, tmp_path: Path
+) -> None:
+    with pytest.raises(HomeAssistantError, match="cannot listen to sound"):
+        await look(house, tmp_path / "a.mp3", "audio/mpeg")
+    assert house.sent == []
+
+
 # ---- tools -------------------------------------------------------------------------
 
 

@@ -237,8 +237,12 @@ class TestPictures:
     @pytest.mark.parametrize(
         ("name", "mime_type", "sentence"),
         [
-            ("a.pdf", "application/pdf", "I can only look at images."),
-            ("gone.png", "image/png", "The attached image could not be read."),
+            (
+                "a.pdf",
+                "application/pdf",
+                "I can only look at images and listen to sound (WAV or MP3).",
+            ),
+            ("gone.png", "image/png", "The attached file could not be read."),
         ],
     )
     async def test_what_is_no_picture_or_gone_is_told(

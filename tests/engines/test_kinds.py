@@ -1,8 +1,13 @@
 """What each kind of server tells of itself: load, counts, capabilities."""
 
 import asyncio
+from base64 import b64decode
+from collections.abc import Mapping
 from dataclasses import replace
+from io import BytesIO
 import json
+from typing import Any
+import wave
 
 import aiohttp
 import pytest
@@ -21,16 +26,16 @@ from custom_components.fair_share.engines.base import (
 from custom_components.fair_share.engines.prometheus import labels, total
 from tests.common import until
 from tests.engines.helpers import TOOL, ask, deltas_of, engine_for, text_of
-from tests.fake_replies import Failure
+from tests.fake_replies import Answer, Failure
 from tests.fake_server import FakeServer, answer, failure
 
 # ---- llama.cpp ---------------------------------------------------------------------
 
 
-async def test_llama_cpp_tells_slots_context_and_sight(
+async def test_llama_cpp_tells_slots_context_and_senses(
     llama: Engine, llama_server: FakeServer
 ) -> None:
-    llama_server.vision = True
+    llama_server.vision = llama_server.audio = True
     assert await llama.probe() == Capabilities(
         kind=EngineKind.LLAMA_CPP,
         model="fake-model",
@@ -40,6 +45,7 @@ async def test_llama_cpp_tells_slots_context_and_sight(
         context_tokens=4096,
         kv_tokens=4096,
         vision=True,
+        audio=True,
         counts_tokens=True,
         reports_progress=True,
         slices=True,
@@ -276,17 +282,36 @@ async def test_vllm_counts_a_prompt_with_its_tools(vllm: Engine) -> None:
     )
 
 
-@pytest.mark.parametrize("sees", [True, False])
-async def test_whether_a_model_sees_is_tried_once_where_nobody_tells(
-    session: aiohttp.ClientSession, *, sees: bool
+@pytest.mark.parametrize("kind", ["vllm", "openai_compatible"])
+@pytest.mark.parametrize(("sees", "hears"), [(True, False), (False, True)])
+async def test_whether_a_model_sees_and_hears_is_tried_once_where_nobody_tells(
+    session: aiohttp.ClientSession, kind: str, *, sees: bool, hears: bool
 ) -> None:
-    async with FakeServer("vllm") as server:
-        server.vision = sees
+    async with FakeServer(kind) as server:
+        server.vision, server.audio = sees, hears
         engine = engine_for(session, server)
-        assert (await engine.probe()).vision is sees
+        known = await engine.probe()
+        assert (known.vision, known.audio) == (sees, hears)
+        played = server.chats[-1].body
+        assert played["max_tokens"] == 1
+        sound = played["messages"][0]["content"][1]["input_audio"]
+        with wave.open(BytesIO(b64decode(sound["data"]))) as file:
+            assert file.getnframes() == file.getframerate() == 16_000
         chats = len(server.chats)
-        assert (await engine.probe()).vision is sees
+        assert await engine.probe() == known
         assert len(server.chats) == chats
+
+
+async def test_a_server_that_fails_at_sound_does_not_hear(
+    session: aiohttp.ClientSession,
+) -> None:
+    def reply(body: Mapping[str, Any]) -> Answer | Failure:
+        hears = "input_audio" in json.dumps(body["messages"])
+        return failure(500, "boom", "server_error") if hears else answer("Hi")
+
+    async with FakeServer("vllm") as server:
+        server.audio, server.default = True, reply
+        assert not (await engine_for(session, server).probe()).audio
 
 
 # ---- unknown servers ---------------------------------------------------------------

@@ -135,6 +135,7 @@ async def make_house(
         options: dict[str, Any] | None = None,
         members: tuple[Any, ...] | None = None,
         vision: bool = False,
+        audio: bool = False,
         **more: Any,
     ) -> House:
         fake = (
@@ -142,7 +143,7 @@ async def make_house(
             if kind == "llama_cpp"
             else FakeServer(kind, slots=slots, **more)
         )
-        fake.vision = vision
+        fake.vision, fake.audio = vision, audio
         fake.default = answer("Hel", "lo", ".")
         await fake.start()
         extra: dict[str, Any] = {} if kind == "llama_cpp" else {"slots": slots}

@@ -17,6 +17,11 @@ PICTURE = [
     {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
 ]
 
+SOUND = [
+    {"type": "text", "text": "What do you hear?"},
+    {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}},
+]
+
 
 def view(server_id: str, *models: str, away: bool = False, **can: bool) -> ServerView:
     """Return a server with these models; without any it was never seen."""
@@ -32,6 +37,7 @@ def ask(content: object = "hello", **fields: object) -> GenerationRequest:
 
 SMALL = view("small", "small")
 LARGE = view("large", "large", "small-too", vision=True)
+HEARING = view("hearing", "hearing", audio=True)
 MUTE = view("mute", "mute", tools=False)
 NEVER_SEEN = view("new")
 
@@ -52,6 +58,13 @@ NEVER_SEEN = view("new")
         ),
         pytest.param(ask(PICTURE), [SMALL, NEVER_SEEN], "new", id="never seen"),
         pytest.param(ask(PICTURE, model="x"), [], "", id="no server yet"),
+        pytest.param(ask(SOUND), [SMALL, LARGE, HEARING], "hearing", id="sound"),
+        pytest.param(
+            ask(PICTURE + SOUND),
+            [LARGE, HEARING, view("both", "both", vision=True, audio=True)],
+            "both",
+            id="picture and sound",
+        ),
     ],
 )
 def test_a_request_may_run_where_it_can_be_answered(
@@ -67,6 +80,7 @@ def test_a_request_may_run_where_it_can_be_answered(
         (ask(PICTURE), RejectReason.NO_VISION),
         (ask(PICTURE, model="small"), RejectReason.NO_VISION),
         (ask(PICTURE, model="unknown"), RejectReason.NO_MODEL),
+        (ask(SOUND), RejectReason.NO_AUDIO),
     ],
 )
 def test_what_nobody_can_answer_is_refused_with_what_is_missing(

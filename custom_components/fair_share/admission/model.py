@@ -322,6 +322,7 @@ class RejectReason(StrEnum):
     NO_SERVER = "no_server"
     NO_MODEL = "no_model"
     NO_VISION = "no_vision"
+    NO_AUDIO = "no_audio"
     CLASS_REMOVED = "class_removed"
     CANCELLED = "cancelled"
     CLOSED = "closed"

@@ -39,6 +39,7 @@ _REJECTED: Mapping[RejectReason, str] = {
     RejectReason.NO_SERVER: "server_away",
     RejectReason.NO_MODEL: "no_model",
     RejectReason.NO_VISION: "no_vision",
+    RejectReason.NO_AUDIO: "no_audio",
     RejectReason.CANCELLED: "cancelled",
     RejectReason.CLASS_REMOVED: "stopped",
     RejectReason.CLOSED: "stopped",

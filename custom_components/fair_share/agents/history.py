@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 from ..admission.model import Rejected, RejectReason
+from ..engines.media import media_tokens
 from ..household.estimate import text_bytes
 
 type Counter = Callable[[int], Awaitable[int]]
@@ -12,7 +13,6 @@ type Counter = Callable[[int], Awaitable[int]]
 
 _BYTES_PER_TOKEN = 2  # fewer than in any language the models speak
 _TOKENS_PER_MESSAGE = 16
-_TOKENS_PER_IMAGE = 1024
 _ROOM_LEFT = 0.25
 _COUNTS = 4
 
@@ -67,8 +67,8 @@ def _shortened(turn_tokens: Sequence[int], first: int, room: float) -> int:
 def _tokens(message: Mapping[str, Any]) -> int:
     content = message.get("content")
     parts = content if isinstance(content, list) else [{"text": content or ""}]
-    images = sum("image_url" in part for part in parts)
+    media = sum(map(media_tokens, parts))
     texts = "".join(part["text"] for part in parts if "text" in part)
     rest = {name: value for name, value in message.items() if name != "content"}
     size = text_bytes(texts) + text_bytes(json.dumps(rest, ensure_ascii=False))
-    return _TOKENS_PER_IMAGE * images + size // _BYTES_PER_TOKEN
+    return media + size // _BYTES_PER_TOKEN

@@ -26,7 +26,7 @@ from homeassistant.helpers.json import json_dumps
 from ..engines.surrogates import well_formed, well_formed_texts
 
 type Message = dict[str, Any]
-type Images = Mapping[Attachment, Mapping[str, Any]]
+type Attached = Mapping[Attachment, Mapping[str, Any]]
 
 # What Home Assistant adds to a system prompt depending on time and device. A wording
 # that is not recognised stays where it is: slower, not wrong.
@@ -63,7 +63,9 @@ class Prompt:
 
 
 def build(
-    contents: Sequence[Content], notes: Mapping[int, str], images: Images | None = None
+    contents: Sequence[Content],
+    notes: Mapping[int, str],
+    attached: Attached | None = None,
 ) -> Prompt:
     """Return the prompt for what a chat log holds, of which the first is the system's.
 
@@ -71,7 +73,7 @@ def build(
     Whoever wrote a text, it can be encoded: halves of characters are replaced.
     """
     system, _ = split_system(_system_text(contents))
-    turns = _turns(contents, notes, images or {})
+    turns = _turns(contents, notes, attached or {})
     return Prompt(
         ({"role": "system", "content": well_formed(system)},) if system else (),
         tuple(tuple(map(well_formed_texts, turn)) for turn in turns),
@@ -105,7 +107,7 @@ def _system_text(contents: Sequence[Content]) -> str:
 
 
 def _turns(
-    contents: Sequence[Content], notes: Mapping[int, str], images: Images
+    contents: Sequence[Content], notes: Mapping[int, str], attached: Attached
 ) -> Iterator[tuple[Message, ...]]:
     turn = _Turn()
     opening = ""
@@ -115,7 +117,7 @@ def _turns(
                 if turn.answered:
                     yield turn.finished()
                     turn = _Turn()
-                turn.add_user(content, _notes(opening, notes.get(number)), images)
+                turn.add_user(content, _notes(opening, notes.get(number)), attached)
                 opening = ""
             case AssistantContent() if not turn.messages:
                 # The house spoke first. Templates want the user to.
@@ -151,18 +153,18 @@ class _Turn:
             self.messages.append({"role": "assistant", "content": ""})
         return tuple(self.messages)
 
-    def add_user(self, content: UserContent, note: str, images: Images) -> None:
+    def add_user(self, content: UserContent, note: str, attached: Attached) -> None:
         text = f"({note})\n\n{content.content}" if note else content.content
         if self.messages:
             # Nobody answered the message before.
             self.messages[-1]["content"] = _joined(self.messages[-1]["content"], text)
         else:
             self.messages.append({"role": "user", "content": text})
-        pictures = [images[a] for a in content.attachments or () if a in images]
-        if pictures:
+        media = [attached[a] for a in content.attachments or () if a in attached]
+        if media:
             self.messages[-1]["content"] = [
                 *_parts(self.messages[-1]["content"]),
-                *pictures,
+                *media,
             ]
 
     def add_assistant(self, content: AssistantContent) -> None:

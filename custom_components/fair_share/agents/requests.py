@@ -8,8 +8,9 @@ from homeassistant.util import dt as dt_util
 
 from ..admission.model import Caps
 from ..engines.base import GenerationRequest
+from ..engines.media import Medium, takes
+from .attachments import async_load_attached
 from .history import first_turn_to_send, most_tokens
-from .images import async_load_images
 from .memory import Sent
 from .prompt import Prompt, build, note_question
 from .settings import AgentSettings
@@ -47,13 +48,13 @@ class RequestBuilder:
         Raises ``Rejected`` (too long) if the newest turn alone does not fit, and
         ``AgentError`` if something is attached that can't be sent.
         """
-        images = await async_load_images(
-            self._household.hass, chat_log.content, can_see=self._can_see()
+        attached = await async_load_attached(
+            self._household.hass, chat_log.content, self._taken()
         )
         if not self._is_noted:
             note_question(chat_log.content, self._sent.notes, dt_util.now())
             self._is_noted = True
-        prompt = build(chat_log.content, self._sent.notes, images)
+        prompt = build(chat_log.content, self._sent.notes, attached)
         await self._async_trim(prompt)
         return self._request(prompt, self._sent.first_turn)
 
@@ -97,8 +98,10 @@ class RequestBuilder:
             parameters=self._parameters,
         )
 
-    def _can_see(self) -> bool:
-        return any(
-            view.capabilities is not None and view.capabilities.vision
-            for view in self._household.servers.statuses()
+    def _taken(self) -> frozenset[Medium]:
+        """Return what any server takes beside text."""
+        views = self._household.servers.statuses()
+        known = [view.capabilities for view in views if view.capabilities is not None]
+        return frozenset(
+            medium for medium in Medium if any(takes(each, medium) for each in known)
         )

@@ -51,10 +51,11 @@ class Capabilities:
     ``slots`` is ``None`` where the server does not tell (vLLM, unknown servers);
     then the household has to declare it. ``context_tokens`` is the context of one
     slot. ``kv_tokens`` is the pool that all slots share, ``None`` when each slot has
-    memory of its own. ``counts_tokens``: exact prompt counts can be had.
-    ``reports_progress``: prefill progress events can be had. ``slices``: a prompt can
-    probably be read ahead of its answer, part by part. ``resume``: how an
-    interrupted answer goes on, ``None`` if it can't.
+    memory of its own. ``vision``: the model takes pictures, ``audio``: sound.
+    ``counts_tokens``: exact prompt counts can be had. ``reports_progress``: prefill
+    progress events can be had. ``slices``: a prompt can probably be read ahead of its
+    answer, part by part. ``resume``: how an interrupted answer goes on, ``None`` if it
+    can't.
     """
 
     kind: EngineKind
@@ -67,6 +68,7 @@ class Capabilities:
     block_tokens: int = 1
     survives_exhaustion: bool = False
     vision: bool = False
+    audio: bool = False
     tools: bool = True
     counts_tokens: bool = False
     reports_progress: bool = False
@@ -367,8 +369,8 @@ class Engine(Protocol):
         """Return the prompt in a form that can be read part by part.
 
         It is the prompt for what follows if ``answer`` was begun. ``None`` when this
-        prompt can't be read so: because of the server, or of pictures in it. Raises
-        ``EngineError``.
+        prompt can't be read so: because of the server, or of pictures or sound in it.
+        Raises ``EngineError``.
         """
         ...
 

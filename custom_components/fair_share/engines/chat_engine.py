@@ -27,10 +27,10 @@ from .body import chat_body, raw_body
 from .chat_stream import ChatStream
 from .dispensable import without
 from .http import ServerHttp
+from .media import Medium, is_taken
 from .model_list import list_models
 from .open_answer import OpenAnswer
 from .patience import PatientReader
-from .picture import sees_pictures
 from .resume import COMPLETION_PATH, Asked, continued, is_plain, is_text
 from .scheduling_fields import Scheduling, scheduling_fields, scheduling_headers
 from .stops import stops_of
@@ -69,7 +69,7 @@ class ChatEngine(ABC):
         self._model = model
         self._counting = asyncio.Semaphore(_COUNTS_AT_ONCE)
         self._streamed = False
-        self._vision: bool | None = None
+        self._takes: dict[Medium, bool] = {}
         self._resume: Resume | None = None
         self._opens_think: bool | None = None
         self._stream_options: Mapping[str, Any] = {"include_usage": True}
@@ -78,11 +78,11 @@ class ChatEngine(ABC):
     async def probe(self) -> Capabilities:
         """Ask the server what it is and can do.
 
-        Has it generate two tokens, and look at a small picture if it does not tell
-        whether it can; but not again if that worked before, and not while all its
-        slots are busy. Raises ``UnreachableError``, ``NotAnEngineError``,
-        ``AuthError``, ``LoadingError``, ``NoChatModelError``, ``NoStreamingError`` or,
-        when the server fails at that, ``ServerFaultError``.
+        Has it generate two tokens, and take a small picture and a short sound if it
+        does not tell whether it can; but not again if that was tried before, and not
+        while all its slots are busy. Raises ``UnreachableError``,
+        ``NotAnEngineError``, ``AuthError``, ``LoadingError``, ``NoChatModelError``,
+        ``NoStreamingError`` or, when the server fails at that, ``ServerFaultError``.
         """
         await self._check_ready()
         entries = (await list_models(self._http)).entries
@@ -90,15 +90,19 @@ class ChatEngine(ABC):
         wanted = self._wanted_model
         self._model = wanted if wanted in models else models[0]
         capabilities = await self._facts(models, entries)
-        untried = not self._streamed or self._vision is None
+        untold = [medium for medium in Medium if medium not in self._takes]
         # What is busy with a long prompt does not tell its load, and is not away.
-        if untried and await self._has_room(capabilities):
+        if (untold or not self._streamed) and await self._has_room(capabilities):
             if not self._streamed:
                 await self._try_chat()
-            if self._vision is None:
-                self._vision = await sees_pictures(self)
+            for medium in untold:
+                self._takes[medium] = await is_taken(self, medium)
         self._resume = capabilities.resume
-        return replace(capabilities, vision=bool(self._vision))
+        return replace(
+            capabilities,
+            vision=self._takes.get(Medium.PICTURE, False),
+            audio=self._takes.get(Medium.SOUND, False),
+        )
 
     async def count_tokens(self, request: GenerationRequest) -> int | None:
         """Return the exact prompt length in tokens, ``None`` if it can't be had."""

@@ -26,6 +26,7 @@ from .base import (
 )
 from .chat_engine import CHAT_PATH, ChatEngine
 from .http import Answer
+from .media import Medium
 from .open_answer import OpenAnswer
 from .prometheus import total
 from .resume import (
@@ -101,7 +102,11 @@ class LlamaCppEngine(ChatEngine):
             props = {}
         settings = _mapping(props.get("default_generation_settings"))
         meta = _mapping(entries[0].get("meta"))
-        self._vision = bool(_mapping(props.get("modalities")).get("vision"))
+        modalities = _mapping(props.get("modalities"))
+        self._takes = {
+            Medium.PICTURE: bool(modalities.get("vision")),
+            Medium.SOUND: bool(modalities.get("audio")),
+        }
         caps = _mapping(props.get("chat_template_caps"))
         self._tells_tokens = True
         slots = positive(props.get("total_slots"))

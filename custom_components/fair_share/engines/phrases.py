@@ -54,7 +54,7 @@ _AT_THE_START = re.compile(
       request\ \(\d{1,9}\ tokens\)\ exceeds\ the\ available\ context\ size\ \(\d{1,9}
     | this\ model's\ maximum\ context\ length\ is\ \d{1,9}\ tokens
     | 'max_tokens'\ or\ 'max_completion_tokens'\ is\ too\ large:\ \d{1,9}
-    | at\ most\ \d{1,9}\ image\(s\)
+    | at\ most\ \d{1,9}\ (?:image|audio)\(s\)
     | failed\ to\ parse\ input\ at\ pos\ \d{1,9}
     """,
     re.IGNORECASE | re.VERBOSE,

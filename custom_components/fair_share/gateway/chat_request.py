@@ -63,21 +63,38 @@ def _part(part: object, where: str) -> Mapping[str, Any]:
                     "unsupported_image",
                 )
             return {"type": "image_url", "image_url": {"url": url}}
+        case "input_audio" | "audio_url" as form:
+            sound = _sound(form, part.get(form), f"{where}.content")
+            return {"type": form, form: sound}
         case "text" | "input_text" | "refusal":
             text = part.get("text", part.get("refusal"))
             if not isinstance(text, str):
                 raise errors.invalid("A text is missing.", f"{where}.content")
             return {"type": "text", "text": well_formed(text)}
-        case "input_audio" | "audio_url":
-            raise errors.invalid(
-                "No server of the household takes sound.",
-                f"{where}.content",
-                "no_audio",
-            )
         case _:
             raise errors.invalid(
-                "Parts are texts or pictures.", f"{where}.content", "unsupported_part"
+                "Parts are texts, pictures or sound.",
+                f"{where}.content",
+                "unsupported_part",
             )
+
+
+def _sound(form: str, sound: object, where: str) -> Mapping[str, Any]:
+    """Return OpenAI's ``data`` and ``format``, or vLLM's ``url``; nothing beside them.
+
+    No base64 has a colon, which every address has. Raises ``ApiError``.
+    """
+    told = sound if isinstance(sound, Mapping) else {}
+    match form, told:
+        case "input_audio", {"data": str(data)} if data and ":" not in data:
+            return {name: told[name] for name in ("data", "format") if name in told}
+        case "audio_url", {"url": str(url)} if url.startswith("data:audio/"):
+            return {"url": url}
+    raise errors.invalid(
+        "Sound has to be sent as base64; nothing is fetched.",
+        where,
+        "unsupported_audio",
+    )
 
 
 def _tools(tools: object) -> Sequence[Mapping[str, Any]]:

@@ -161,6 +161,14 @@ def _no_vision() -> ApiError:
     )
 
 
+def _no_audio() -> ApiError:
+    return invalid(
+        "No server of the household that can answer this takes sound.",
+        "messages",
+        "no_audio",
+    )
+
+
 def _cancelled() -> ApiError:
     return ApiError(
         HTTPStatus.FORBIDDEN,
@@ -173,6 +181,7 @@ def _cancelled() -> ApiError:
 _REJECTED: Mapping[RejectReason, Callable[[], ApiError]] = {
     RejectReason.NO_MODEL: no_model,
     RejectReason.NO_VISION: _no_vision,
+    RejectReason.NO_AUDIO: _no_audio,
     RejectReason.CANCELLED: _cancelled,
     RejectReason.CLASS_REMOVED: wrong_key,
 }

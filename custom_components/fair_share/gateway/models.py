@@ -3,26 +3,41 @@
 from collections.abc import Iterator
 from typing import Any
 
+from ..engines.media import Medium, takes
 from ..household.runtime import Household
 from ..household.watched import ServerState, ServerView
 
+_MODALITIES = {"image": Medium.PICTURE, "audio": Medium.SOUND}
+
 
 def model_list(household: Household) -> dict[str, Any]:
-    """Return OpenAI's list of models; with how many tokens fit, as vLLM tells it."""
+    """Return OpenAI's list of models.
+
+    With how many tokens fit, as vLLM tells it, and what a model takes, as OpenRouter
+    does: all that any server with it takes, since what is asked goes to such a one.
+    """
     models: dict[str, dict[str, Any]] = {}
     for view in _known(household):
-        assert view.capabilities is not None  # noqa: S101 - as asked for
-        for name in view.capabilities.models or (view.capabilities.model,):
-            models.setdefault(
+        known = view.capabilities
+        assert known is not None  # noqa: S101 - as asked for
+        taken = [name for name, each in _MODALITIES.items() if takes(known, each)]
+        for name in known.models or (known.model,):
+            model = models.setdefault(
                 name,
                 {
                     "id": name,
                     "object": "model",
                     "created": 0,
                     "owned_by": "fair_share",
-                    "max_model_len": view.capabilities.context_tokens,
+                    "max_model_len": known.context_tokens,
+                    "architecture": {
+                        "input_modalities": ["text"],
+                        "output_modalities": ["text"],
+                    },
                 },
             )
+            inputs = model["architecture"]["input_modalities"]
+            inputs.extend(each for each in taken if each not in inputs)
     return {"object": "list", "data": [*models.values()]}
 
 
@@ -47,7 +62,7 @@ def properties(household: Household) -> dict[str, Any]:
         "model_path": served_model(household),
         "modalities": {
             "vision": any(each is not None and each.vision for each in known),
-            "audio": False,
+            "audio": any(each is not None and each.audio for each in known),
         },
         "chat_template_caps": {
             "supports_tools": any(each is not None and each.tools for each in known)

@@ -9,11 +9,11 @@ import json
 from typing import Any
 
 from ..engines.base import GenerationRequest
+from ..engines.media import media_of, media_tokens
 
 _CHARACTERS_PER_TOKEN = 3.5
 _TOKENS_PER_WIDE_CHARACTER = 1.2
 _TOKENS_PER_MESSAGE = 6
-_TOKENS_PER_IMAGE = 1024
 _TOKENS_PER_MESSAGE_AT_MOST = 16
 _BYTES_PER_TOKEN_OF_PROSE = 4
 _SHORT_TOKENS = 512
@@ -31,10 +31,10 @@ token."""
 
 def estimate_tokens(request: GenerationRequest) -> int:
     """Return a prompt length in tokens that is more likely too high than too low."""
-    pictures = sum("image_url" in part for part in _parts(request))
+    media = sum(media_tokens(part) for part in _parts(request))
     texts = sum(_text_tokens(text) for text in _texts(request))
     messages = len(request.messages) * _TOKENS_PER_MESSAGE
-    return texts + pictures * _TOKENS_PER_IMAGE + messages
+    return texts + media + messages
 
 
 def fewest_tokens(request: GenerationRequest) -> int:
@@ -49,7 +49,7 @@ def is_surely_short(request: GenerationRequest, room_tokens: int) -> bool:
     No tokenizer in use makes more tokens of a text than it has bytes: even then, and
     with the answer, it would fit into the room.
     """
-    if any("image_url" in part for part in _parts(request)):
+    if any(media_of(request)):
         return False
     size = sum(text_bytes(text) for text in _texts(request))
     size += len(request.messages) * _TOKENS_PER_MESSAGE_AT_MOST

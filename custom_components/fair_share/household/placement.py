@@ -4,11 +4,17 @@ A server that is away was seen able and may come back; one that was never seen m
 out to be. Only when every server is known not to be able, nothing is gained by waiting.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from ..admission.model import Rejected, RejectReason
 from ..engines.base import Capabilities, GenerationRequest
+from ..engines.media import Medium, media_of, takes
 from .watched import ServerView
+
+_MISSING: Mapping[Medium, RejectReason] = {
+    Medium.PICTURE: RejectReason.NO_VISION,
+    Medium.SOUND: RejectReason.NO_AUDIO,
+}
 
 
 def servers_for(
@@ -16,19 +22,20 @@ def servers_for(
 ) -> frozenset[str]:
     """Return the ids of the servers that are able to answer a request.
 
-    They have the model that it names, if it does, can see if it shows pictures, and
-    take tools if it brings some and any of them does: one that drops them can still
-    talk. Raises ``Rejected`` with what is missing if there are servers and none is.
+    They have the model that it names, if it does, take pictures and sound if it has
+    some, and take tools if it brings some and any of them does: one that drops them can
+    still talk. Raises ``Rejected`` with what is missing if there are servers and none
+    is.
     """
-    shows = _shows_pictures(request)
     have = [each for each in servers if _has_model(each.capabilities, request.model)]
     if servers and not have:
         raise Rejected(RejectReason.NO_MODEL)
-    see = [each for each in have if not shows or _sees(each.capabilities)]
-    if servers and not see:
-        raise Rejected(RejectReason.NO_VISION)
-    call = [each for each in see if _takes_tools(each.capabilities)]
-    able = call if request.tools and call else see
+    for medium in sorted(set(media_of(request))):
+        have = [each for each in have if _takes(each.capabilities, medium)]
+        if servers and not have:
+            raise Rejected(_MISSING[medium])
+    call = [each for each in have if _takes_tools(each.capabilities)]
+    able = call if request.tools and call else have
     return frozenset(each.server_id for each in able)
 
 
@@ -38,18 +45,9 @@ def _has_model(known: Capabilities | None, model: str | None) -> bool:
     return model in (known.model, *known.models)
 
 
-def _sees(known: Capabilities | None) -> bool:
-    return known is None or known.vision
+def _takes(known: Capabilities | None, medium: Medium) -> bool:
+    return known is None or takes(known, medium)
 
 
 def _takes_tools(known: Capabilities | None) -> bool:
     return known is None or known.tools
-
-
-def _shows_pictures(request: GenerationRequest) -> bool:
-    return any(
-        isinstance(part, dict) and part.get("type") == "image_url"
-        for message in request.messages
-        if isinstance(content := message.get("content"), list)
-        for part in content
-    )
