@@ -323,11 +323,18 @@ async def test_web_pages_are_stored_as_browsers_name_them(
     assert "web_pages" not in household.options
 
 
-@pytest.mark.parametrize("page", ["*", "chat.example", "http://a.example/page"])
+@pytest.mark.parametrize(
+    ("page", "error"),
+    [
+        ("*", "page_any"),
+        ("chat.example", "page_not_valid"),
+        ("http://a.example/page", "page_with_path"),
+    ],
+)
 async def test_a_web_page_that_is_no_address_is_shown_again(
-    hass: HomeAssistant, household: MockConfigEntry, page: str
+    hass: HomeAssistant, household: MockConfigEntry, page: str, error: str
 ) -> None:
     result = await set_rules(hass, household, "web_pages", web_pages=[page])
-    assert result["errors"] == {"web_pages": "page_not_valid"}
+    assert result["errors"] == {"web_pages": error}
     assert shown(result) == {"web_pages": [page]}
     assert "web_pages" not in household.options

@@ -33,8 +33,8 @@ from ..const import (
     GUEST_PREFIX,
     MAX_BACKGROUND_SHARE,
 )
-from ..gateway.web_pages import origin_of
 from ..household.settings import USUAL, percent
+from ..household.web_pages import AnyPageError, PageError, PageWithPathError, origin_of
 from .quota import quota_errors, quota_fields
 from .schemas import Fields, choice, flatten, nest, number, weight, whole_number
 from .workloads import WorkloadSteps
@@ -160,7 +160,11 @@ class HouseholdOptionsFlow(WorkloadSteps):
             pages = user_input.get(CONF_WEB_PAGES, [])
             try:
                 origins = dict.fromkeys(origin_of(page) for page in pages)
-            except ValueError:
+            except AnyPageError:
+                errors[CONF_WEB_PAGES] = "page_any"
+            except PageWithPathError:
+                errors[CONF_WEB_PAGES] = "page_with_path"
+            except PageError:
                 errors[CONF_WEB_PAGES] = "page_not_valid"
             else:
                 user_input = {CONF_WEB_PAGES: [*origins]} if origins else {}

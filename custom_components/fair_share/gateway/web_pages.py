@@ -9,38 +9,24 @@ from http import HTTPStatus
 import re
 
 from aiohttp import hdrs, web
-from yarl import URL
 
-from ..const import CONF_WEB_PAGES
 from ..household.runtime import Household
+from ..household.web_pages import listed_origins
 
-_SCHEMES = ("http", "https")
 _METHODS = "GET, POST"
 _HEADER_NAMES = re.compile(r"[A-Za-z0-9-]{1,64}(?:\s*,\s*[A-Za-z0-9-]{1,64}){0,31}")
 _USUAL_HEADERS = "authorization, content-type"
 _HOLDS_S = 600
 
 
-def origin_of(text: str) -> str:
-    """Return an address as browsers name the origin of its pages.
-
-    Raises ``ValueError`` if it is not the address of a web server alone.
-    """
-    url = URL(text.strip())
-    rest = url.path.strip("/") or url.query_string or url.fragment or url.user
-    if url.scheme not in _SCHEMES or not url.host or "*" in url.host or rest:
-        raise ValueError("not the address of a web server")
-    return str(url.origin()).lower()
-
-
 def origin_headers(request: web.Request, household: Household) -> Mapping[str, str]:
     """Return the headers that let a listed page read the answer; none for others."""
-    pages = household.entry.options.get(CONF_WEB_PAGES)
-    if not pages:
+    origins = listed_origins(household.entry.options)
+    if not origins:
         return {}
-    headers = {hdrs.VARY: hdrs.ORIGIN}
-    if (origin := request.headers.get(hdrs.ORIGIN)) in pages:
-        headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = str(origin)
+    headers: dict[str, str] = {hdrs.VARY: hdrs.ORIGIN}
+    if (origin := request.headers.get(hdrs.ORIGIN, "")) in origins:
+        headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = origin
         headers[hdrs.ACCESS_CONTROL_EXPOSE_HEADERS] = "*"
     return headers
 
