@@ -3,7 +3,7 @@
 import argparse
 
 from . import calibrate, household, placement, policies, scale, vtc, whatif, writes
-from .corpus import command as corpus
+from .corpus import command as corpus, record
 from .fuzz import command as fuzz
 from .gateway import command as gateway
 from .live import command as live
@@ -23,6 +23,7 @@ def main() -> None:
     overhead.add_to(benchmarks)
     placement.add_to(benchmarks)
     policies.add_to(benchmarks)
+    record.add_to(benchmarks)
     scale.add_to(benchmarks)
     vtc.add_to(benchmarks)
     whatif.add_to(benchmarks)
