@@ -173,18 +173,21 @@ class IssueWatch:
                 yield HouseIssue(IssueKind.BYPASSED, server.subentry_id, names)
         for part in (*self._of_type(SUBENTRY_MEMBER), *self._of_type(SUBENTRY_DEVICE)):
             yield from self._context_cap(part)
+        yield from self._gone()
+        yield from self._keys()
+
+    def _gone(self) -> Iterator[HouseIssue]:
+        """Yield what the household names and Home Assistant has no more."""
         if self._knows_persons:
             for member in self._of_type(SUBENTRY_MEMBER):
                 if not self._has_person(member.data[CONF_PERSON_ID]):
                     names = {"member": member.title}
                     yield HouseIssue(IssueKind.PERSON_GONE, member.subentry_id, names)
-        yield from self._keys()
         devices = dr.async_get(self._hass)
         for device in self._of_type(SUBENTRY_DEVICE):
             if devices.async_get(device.data[CONF_DEVICE_ID]) is None:
                 names = {"device": device.title}
                 yield HouseIssue(IssueKind.DEVICE_GONE, device.subentry_id, names)
-
         agents = er.async_get(self._hass).entities
         for wrapped in self._of_type(SUBENTRY_WRAPPED_AGENT):
             if agents.get_entry(wrapped.data[CONF_AGENT]) is None:
