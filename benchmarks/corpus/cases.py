@@ -19,6 +19,11 @@ class Case:
     (``reset``). ``calls`` are names and arguments of the tools to be called, ``usage``
     the tokens of prompt and answer, ``None`` where they are not told. With ``error``
     the answer breaks off after ``text``.
+
+    ``then`` is what the server answers to results of tools: the same data ``again``,
+    ``nothing``, or that it is ``done``. ``agent_calls`` and ``said`` are what an agent
+    makes of it, where that is not just what came: a client of the gateway runs its own
+    tools, an agent corrects, refuses and stops.
     """
 
     name: str
@@ -32,6 +37,9 @@ class Case:
     finish: str | None
     error: bool
     usage: tuple[int, int] | None
+    then: str
+    agent_calls: Sequence[str]
+    said: str | None
 
 
 def cases() -> list[Case]:
@@ -52,6 +60,8 @@ def _case(path: Path) -> Case:
     told: dict[str, Any] = json.loads(path.read_text())
     expected = told["expect"]
     usage = expected["usage"]
+    agent = expected.get("agent", {})
+    calls = [(name, arguments) for name, arguments in expected["calls"]]
     return Case(
         name=path.stem,
         about=told["about"],
@@ -60,8 +70,11 @@ def _case(path: Path) -> Case:
         end=told["end"],
         text=expected["text"],
         thinking=expected["thinking"],
-        calls=[(name, arguments) for name, arguments in expected["calls"]],
+        calls=calls,
         finish=expected["finish"],
         error=expected["error"],
         usage=usage and (usage[0], usage[1]),
+        then=told.get("then", "done"),
+        agent_calls=agent.get("calls", [arguments for _, arguments in calls]),
+        said=agent.get("said"),
     )

@@ -89,7 +89,7 @@ async def replay(tell: Callable[[str], None]) -> Results:
 
 
 async def _try(upstream: Upstream, household: Household, door: Door, case: Case) -> str:
-    upstream.end = case.end
+    upstream.end, upstream.then = case.end, case.then
     for pieces in splits(case.data):
         upstream.pieces = pieces
         wrong = await door.wrong(case)

@@ -207,11 +207,13 @@ class Agent:
             self.hass, MARK, None, Context(), agent_id=self.agent_id
         )
         said = result.response.speech["plain"]["speech"].strip()
-        wanted = [json.loads(arguments) for _, arguments in case.calls]
+        wanted = [json.loads(arguments) for arguments in case.agent_calls]
         if case.thinking and case.thinking in said:
             return "the reasoning was spoken"
         if self.tool.calls != wanted:
             return f"the calls are {self.tool.calls!r}, not {wanted!r}"
+        if case.said is not None:
+            return None if said == case.said else f"{said!r} was said"
         if wanted or (case.text and not case.error):
             expected = "Done." if wanted else case.text
             return None if said == expected else f"{said!r} was said"

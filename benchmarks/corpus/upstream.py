@@ -14,13 +14,14 @@ MARK = "What comes of this?"
 """A question with this is answered with what was given, others with one word."""
 
 MODEL = "corpus"
-_PLAIN = b"".join(
-    b"data: " + json.dumps(chunk).encode() + b"\n\n"
-    for chunk in (
-        {"choices": [{"index": 0, "delta": {"content": "Done."}}]},
-        {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
-        {"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 1}},
-    )
+_ANSWER: Sequence[Mapping[str, Any]] = (
+    {"choices": [{"index": 0, "delta": {"content": "Done."}}]},
+    {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+    {"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 1}},
+)
+_PLAIN, _NOTHING = (
+    b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks)
+    for chunks in (_ANSWER, _ANSWER[1:])
 )
 _DONE = b"data: [DONE]\n\n"
 
@@ -33,6 +34,7 @@ class Upstream:
         self.url = ""
         self.pieces: Sequence[bytes] = ()
         self.end = "close"
+        self.then = "done"
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[Upstream]:
@@ -67,16 +69,28 @@ class Upstream:
             _reply(writer, 200, models)
         elif path != "/v1/chat/completions":
             _reply(writer, 404, {"error": {"message": "nothing here", "code": 404}})
-        elif b"image_url" in body:
-            _reply(writer, 400, {"error": {"message": "no pictures", "code": 400}})
+        elif b"image_url" in body or b"input_audio" in body:
+            _reply(writer, 400, {"error": {"message": "only texts", "code": 400}})
         else:
-            _begin(writer)
-            if _is_marked(json.loads(body)):
-                await self._replay(writer)
-            else:
-                _write(writer, _PLAIN + _DONE)
-                _write(writer, b"")
+            await self._chat(json.loads(body)["messages"], writer)
         await writer.drain()
+
+    async def _chat(
+        self, messages: Sequence[Mapping[str, Any]], writer: asyncio.StreamWriter
+    ) -> None:
+        if any(message["content"] is None for message in messages):
+            # As chat templates do that put texts together.
+            _reply(writer, 400, {"error": {"message": "jinja exception", "code": 400}})
+            return
+        _begin(writer)
+        last = messages[-1]
+        marked = last["role"] == "user" and MARK in str(last["content"])
+        if marked or (last["role"] == "tool" and self.then == "again"):
+            await self._replay(writer)
+            return
+        empty = last["role"] == "tool" and self.then == "nothing"
+        _write(writer, (_NOTHING if empty else _PLAIN) + _DONE)
+        _write(writer, b"")
 
     async def _replay(self, writer: asyncio.StreamWriter) -> None:
         for piece in self.pieces:
@@ -92,11 +106,6 @@ class Upstream:
             sock: socket.socket = writer.get_extra_info("socket")
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             writer.transport.abort()
-
-
-def _is_marked(asked: Mapping[str, Any]) -> bool:
-    last = asked["messages"][-1]
-    return last["role"] == "user" and MARK in str(last["content"])
 
 
 def _reply(writer: asyncio.StreamWriter, status: int, value: object) -> None:
