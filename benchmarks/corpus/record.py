@@ -45,6 +45,10 @@ _CALL = {
     "type": "function",
     "function": {"name": "light", "arguments": '{"name": "Küche"}'},
 }
+_PRINTED_CALL = """\
+<tool_call>
+{"name": "light", "arguments": {"name": "Küche"}}
+</tool_call>"""
 _SHOWN = (
     # A small model does once more what it has done before.
     {"role": "user", "content": "Light Küche"},
@@ -105,7 +109,9 @@ _KINDS = {
             "max_tokens": 96,
             "messages": _SHOWN,
             "tools": [_TOOL],
-            "tool_choice": "required",
+            "tool_choice": "auto",
+            # vLLM's parser looks for this; llama.cpp takes no grammar beside tools.
+            "structured_outputs": {"choice": [_PRINTED_CALL]},
         },
         _SMALL,
         template=_TEMPLATES / "tools.jinja",
