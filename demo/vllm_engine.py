@@ -99,6 +99,7 @@ def _command(python: Path, options: VllmOptions, port: int) -> Iterator[str]:
     yield from ("--block-size", str(BLOCK_TOKENS))
     yield from ("--num-gpu-blocks-override", str(options.kv_tokens // BLOCK_TOKENS))
     yield from ("--dtype", "float32", "--enforce-eager")
+    yield from ("--logits-processors", "demo.vllm_pace:Pace")
     # Without it the part of a prompt that was in the cache is not told.
     yield "--enable-prompt-tokens-details"
     yield from ("--enable-auto-tool-choice", "--tool-call-parser", "hermes")
@@ -123,6 +124,10 @@ def _environment() -> dict[str, str]:
     }
     return environment | {
         "LD_PRELOAD": str(folder() / "venv" / "lib" / "libiomp5.so"),
+        "PYTHONPATH": str(Path(__file__).parents[1]),
+        # Its processes poll for one another. By default they yield in a loop, and newer
+        # kernels then keep whoever shares their core from running for seconds.
+        "VLLM_USE_SPINLOOP_EXT": "1",
         "VLLM_CPU_KVCACHE_SPACE": "1",
         "VLLM_HOST_IP": HOST,
         "VLLM_NO_USAGE_STATS": "1",

@@ -17,7 +17,7 @@ from tests.common import until
 from tests.documented import documented_request
 from tests.live.test_preemption_live import Answer, background, read, story
 from tests.live.vllm_fixtures import running_router
-from tests.live.vllm_home import home, sent
+from tests.live.vllm_home import LENGTHS, home, sent
 
 pytestmark = [pytest.mark.vllm, pytest.mark.timeout(1000)]
 
@@ -83,7 +83,7 @@ async def test_the_cluster_goes_on_with_what_the_household_decided(
         running = [Answer(), Answer()]
         writing = [
             background(household, answer, tokens, about=f"Number {tokens}. ")
-            for answer, tokens in zip(running, (400, 800), strict=True)
+            for answer, tokens in zip(running, LENGTHS, strict=True)
         ]
         await until(lambda: all(answer.pieces for answer in running))
         asking = []
@@ -92,7 +92,7 @@ async def test_the_cluster_goes_on_with_what_the_household_decided(
             await sent(household, vllm_server, len(running) + waiting)
         await asyncio.gather(*asking, *writing)
     assert served == ["voice", "background"]
-    assert [answer.usage.output_tokens for answer in running] == [400, 800]
+    assert [answer.usage.output_tokens for answer in running] == [*LENGTHS]
     assert not any(answer.usage.estimated for answer in running)
 
 
@@ -103,11 +103,11 @@ async def test_an_answer_is_interrupted_and_goes_on_through_the_front(
         hass, front, slots=1, **{CONF_SCHEDULING: SCHEDULING_CLUSTER}
     ) as household:
         summary, spoken = Answer(), Answer()
-        writing = background(household, summary, 600)
+        writing = background(household, summary, 1200)
         await until(lambda: bool(summary.text.strip()))
         await read(household, "user_parent", Workload.VOICE, story(12), spoken)
         assert not writing.done()
         await writing
         (wrote,) = [r for r in household.records() if r.workload is Workload.BACKGROUND]
     assert wrote.preemptions == 1
-    assert summary.usage.output_tokens == wrote.tokens.output == 600
+    assert summary.usage.output_tokens == wrote.tokens.output == 1200

@@ -17,7 +17,7 @@ from demo.embedded_engine import EmbeddedEngine
 from demo.vllm_engine import BLOCK_TOKENS
 from tests.common import until
 from tests.live.test_preemption_live import Answer, background, read, records, story
-from tests.live.vllm_home import home, metric, sent
+from tests.live.vllm_home import LENGTHS, home, metric, sent
 
 pytestmark = [pytest.mark.vllm, pytest.mark.timeout(1000)]
 
@@ -90,7 +90,7 @@ async def test_what_waits_inside_is_served_by_its_band_if_the_server_is_told(
         running = [Answer(), Answer()]
         writing = [
             background(household, answer, tokens, about=f"Number {tokens}. ")
-            for answer, tokens in zip(running, (400, 800), strict=True)
+            for answer, tokens in zip(running, LENGTHS, strict=True)
         ]
         await until(lambda: all(answer.pieces for answer in running))
         asking = []

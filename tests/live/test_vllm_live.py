@@ -223,8 +223,8 @@ async def test_leaving_frees_the_slot_at_once(engine: Engine) -> None:
 async def test_who_waits_inside_and_leaves_is_not_computed(
     engine: Engine, vllm_server: EmbeddedEngine
 ) -> None:
-    running = [asyncio.create_task(deltas_of(engine, story(400))) for _ in "ab"]
-    waiting = asyncio.create_task(deltas_of(engine, story(400, about="Later. ")))
+    running = [asyncio.create_task(deltas_of(engine, story(800))) for _ in "ab"]
+    waiting = asyncio.create_task(deltas_of(engine, story(800, about="Later. ")))
     await wait_deferred(engine, 1)
     read = await metric(vllm_server, "prompt_tokens_total")
     waiting.cancel()
@@ -283,7 +283,7 @@ async def test_the_more_urgent_of_those_who_wait_inside_overtakes(
 
     running = [
         asyncio.create_task(answer("running", story(length, band=3)))
-        for length in (150, 600)
+        for length in (600, 1000)
     ]
     await until(lambda: len(order) == SLOTS)
     patient = asyncio.create_task(answer("patient", story(4, band=3)))

@@ -13,6 +13,12 @@ from custom_components.fair_share.household.runtime import Household
 from demo.embedded_engine import EmbeddedEngine
 from tests.common import household_entry, member, server, set_up, until
 
+LENGTHS = (700, 1000)
+"""Tokens of two answers for which there is room at once, for long enough to act.
+
+The second goes on for a while after the first has made room.
+"""
+
 
 @asynccontextmanager
 async def home(
