@@ -9,6 +9,8 @@ From Python::
     async with vllm_engine(slots=2, context_tokens=2048) as engine:
         ... engine.url, engine.pid ...
 
+It writes at most a hundred tokens a second in each answer, see ``vllm_pace``.
+
 A start takes one to five minutes. vLLM is three processes; when the first one dies the
 others may go on for ever, so all of them are killed as one group.
 """
