@@ -43,7 +43,8 @@ class VllmOptions:
     ``kv_tokens``: of all together, in whole blocks. ``priority``: serves by the field
     ``priority``. ``reasoning``: takes what comes before ``</think>`` for reasoning.
     ``queued``: refuses requests while so many wait. ``template``: a file with another
-    chat template than the model's own.
+    chat template than the model's own. ``paced``: no answer is written faster than 100
+    tokens a second.
     """
 
     slots: int = 2
@@ -53,6 +54,7 @@ class VllmOptions:
     reasoning: bool = False
     queued: int | None = None
     template: Path | None = None
+    paced: bool = False
 
 
 def folder() -> Path:
@@ -101,10 +103,11 @@ def _command(python: Path, options: VllmOptions, port: int) -> Iterator[str]:
     yield from ("--block-size", str(BLOCK_TOKENS))
     yield from ("--num-gpu-blocks-override", str(options.kv_tokens // BLOCK_TOKENS))
     yield from ("--dtype", "float32", "--enforce-eager")
-    yield from ("--logits-processors", "demo.vllm_pace:Pace")
     # Without it the part of a prompt that was in the cache is not told.
     yield "--enable-prompt-tokens-details"
     yield from ("--enable-auto-tool-choice", "--tool-call-parser", "hermes")
+    if options.paced:
+        yield from ("--logits-processors", "demo.vllm_pace:Pace")
     if options.priority:
         yield from ("--scheduling-policy", "priority")
     if options.queued is not None:
@@ -167,6 +170,9 @@ def main() -> None:
     )
     parser.add_argument("--queued", type=int, help="refuse while so many wait")
     parser.add_argument("--template", type=Path, help="file with a chat template")
+    parser.add_argument(
+        "--paced", action="store_true", help="write no more than 100 tokens a second"
+    )
     given = parser.parse_args()
     options = VllmOptions(
         slots=given.slots,
@@ -176,6 +182,7 @@ def main() -> None:
         reasoning=given.reasoning,
         queued=given.queued,
         template=given.template,
+        paced=given.paced,
     )
     try:
         with contextlib.suppress(KeyboardInterrupt):

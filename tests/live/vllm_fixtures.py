@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
+from dataclasses import replace
 import os
 
 import pytest
@@ -20,12 +21,13 @@ QUEUED = 8
 
 @contextmanager
 def running_vllm(options: VllmOptions) -> Iterator[EmbeddedEngine]:
-    """Run a vLLM for as long as the block lasts.
+    """Run a vLLM for as long as the block lasts, slow enough to be watched.
 
     Skips the test unless ``FAIR_SHARE_VLLM=1`` asks for it: a start takes minutes, and
     all cores for them. Raises EngineMissingError where none is installed then.
     """
-    with _running(demo_engine.vllm_engine(options)) as engine:
+    paced = replace(options, paced=True)
+    with _running(demo_engine.vllm_engine(paced)) as engine:
         yield engine
 
 
