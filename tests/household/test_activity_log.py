@@ -403,7 +403,7 @@ async def test_old_files_go_also_while_nothing_is_logged(
     old.touch()
     await running(hass, fake)
     await passes(7 * 3600)
-    assert not old.exists()
+    await until(lambda: not old.exists())
 
 
 async def test_a_disk_that_refuses_is_told_once_and_disturbs_nobody(
