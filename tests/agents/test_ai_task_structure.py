@@ -1,6 +1,7 @@
 """What of a structure a server is held to, and that no other keyword reaches it."""
 
 from collections.abc import Iterator, Mapping
+import json
 from typing import Any
 
 from homeassistant.helpers import selector
@@ -118,3 +119,12 @@ def test_what_is_required_must_not_be_null() -> None:
     schema = probatio.Schema({probatio.Required("field"): str})
     with pytest.raises(StructureError, match="does not follow the schema"):
         Structure(schema).read('{"field": null}')
+
+
+def test_a_fence_inside_of_the_data_is_data() -> None:
+    structure = Structure(probatio.Schema({probatio.Required("note"): str}))
+    note = "empty is written ```json {} ```"
+    assert structure.read(json.dumps({"note": note})) == {"note": note}
+    assert structure.read(f"Here:\n```json\n{json.dumps({'note': 'a'})}\n```") == {
+        "note": "a"
+    }

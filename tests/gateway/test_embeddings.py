@@ -1,5 +1,6 @@
 """Embeddings through the gateway."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 
 from custom_components.fair_share.const import GATEWAY_PATH
 from tests.fake_replies import Failure
-from tests.gateway.conftest import House
+from tests.gateway.conftest import House, soon
 
 PATH = f"{GATEWAY_PATH}/embeddings"
 EMBEDDINGS = {
@@ -93,3 +94,45 @@ async def test_what_is_no_answer_becomes_an_error(
     assert response.status in (400, 502)
     assert told["error"]["code"] == code
     assert house.is_idle
+
+
+async def test_the_model_that_is_named_is_asked(
+    house: House, told: list[Mapping[str, Any]]
+) -> None:
+    response = await house.program.post(PATH, {"input": "x", "model": "fake-model"})
+    assert response.status == 200
+    assert told == [{"input": "x", "model": "fake-model"}]
+
+
+async def test_a_long_list_is_asked_for_bit_by_bit(
+    house: House, told: list[Mapping[str, Any]]
+) -> None:
+    texts = [f"text {number}" for number in range(70)]
+    response = await house.program.post(PATH, {"input": texts})
+    answer = await response.json()
+    assert [each["input"] for each in told] == [texts[:32], texts[32:64], texts[64:]]
+    assert [each["index"] for each in answer["data"]] == [0, 1, 2]
+    assert answer["usage"] == {"prompt_tokens": 27, "total_tokens": 27}
+    assert house.household.records()[-1].tokens.uncached == 27
+
+
+async def test_who_leaves_pays_what_may_have_been_read(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Mapping[str, Any]] = []
+
+    async def embed(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        asked.append(fields)
+        if len(asked) > 1:
+            await asyncio.Event().wait()
+        return EMBEDDINGS
+
+    engine = house.household.servers.get("server").engine
+    monkeypatch.setattr(engine, "embed", embed)
+    task = asyncio.create_task(house.program.post(PATH, {"input": ["word"] * 40}))
+    await soon(lambda: len(asked) == 2)
+    task.cancel()
+    await soon(lambda: house.is_idle)
+    record = house.household.records()[-1]
+    assert record.estimated
+    assert record.tokens.uncached > 9

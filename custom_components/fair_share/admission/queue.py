@@ -405,10 +405,12 @@ class AdmissionQueue:
         self.decide()
 
     def close(self) -> None:
-        """Refuse all that waits and stop the timer; what runs ends in its own way."""
+        """Refuse all that waits, stop what runs as soon as it can be, and the timer."""
         self.closed = True
         self.scheduler.close()
         self.decide()
+        for grant in tuple(self._grants.values()):
+            grant.interrupt()
 
     @property
     def settings(self) -> Settings:

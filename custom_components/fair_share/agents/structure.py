@@ -64,15 +64,8 @@ class Structure:
 
         What may be left out may also be ``null``: many models write every field.
         """
-        fenced = _FENCED.search(text)
         try:
-            data = well_formed_texts(
-                json.loads(
-                    fenced[1] if fenced else text,
-                    parse_constant=_no_constant,
-                    parse_float=_finite,
-                )
-            )
+            data = well_formed_texts(_data_in(text))
         except (ValueError, RecursionError) as err:
             raise StructureError(f"It is not valid JSON: {err}") from err
         if self._is_object and not isinstance(data, dict):
@@ -100,6 +93,23 @@ class Structure:
             for name, value in data.items()
             if value is not None or name in required
         }
+
+
+def _data_in(text: str) -> Any:  # noqa: ANN401 - JSON of any kind
+    """Return the data that is all of a text, or else what is fenced in it.
+
+    Raises ``ValueError`` and ``RecursionError``.
+    """
+    try:
+        return _loads(text)
+    except ValueError:
+        if not (fenced := _FENCED.search(text)):
+            raise
+    return _loads(fenced[1])
+
+
+def _loads(text: str) -> Any:  # noqa: ANN401 - JSON of any kind
+    return json.loads(text, parse_constant=_no_constant, parse_float=_finite)
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -147,8 +147,10 @@ class ChatEngine(ABC):
 
     async def embed(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return embeddings; see ``base.Engine.embed``."""
-        body = {**fields, "model": self._model} if self._model else fields
-        return (await self._http.post(_EMBEDDINGS_PATH, body)).fields()
+        body = {"model": self._model, **fields} if self._model else fields
+        within_s = self._http.timeouts.first_token_s
+        answer = await self._http.post(_EMBEDDINGS_PATH, body, within_s=within_s)
+        return answer.fields()
 
     @abstractmethod
     async def load(self) -> EngineLoad:

@@ -70,9 +70,14 @@ class ServerHttp:
         """Return a whole answer. Raises ``EngineError``."""
         return await self._whole("GET", path, None)
 
-    async def post(self, path: str, body: Mapping[str, Any]) -> Answer:
-        """Send JSON and return a whole answer. Raises ``EngineError``."""
-        return await self._whole("POST", path, body)
+    async def post(
+        self, path: str, body: Mapping[str, Any], *, within_s: float | None = None
+    ) -> Answer:
+        """Send JSON and return a whole answer. Raises ``EngineError``.
+
+        It has to come within ``within_s``, ``answer_s`` if that is not said.
+        """
+        return await self._whole("POST", path, body, within_s)
 
     @asynccontextmanager
     async def stream(
@@ -111,10 +116,15 @@ class ServerHttp:
         raise NoStreamingError("the server answered in one piece")
 
     async def _whole(
-        self, method: str, path: str, body: Mapping[str, Any] | None
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        within_s: float | None = None,
     ) -> Answer:
+        limit_s = self.timeouts.answer_s if within_s is None else within_s
         with _typed_failures():
-            async with asyncio.timeout(self.timeouts.answer_s):
+            async with asyncio.timeout(limit_s):
                 response = await self._send(method, path, body)
                 try:
                     text = await self._read_text(response)

@@ -190,11 +190,11 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
+    return well_formed(value) if isinstance(value, str) and value else None
 
 
 def _arguments_text(value: object) -> str:
     """Return arguments as JSON text; some servers send an object instead of text."""
     if isinstance(value, str):
         return well_formed(value)
-    return "" if value is None else json.dumps(value, ensure_ascii=False)
+    return "" if value is None else well_formed(json.dumps(value, ensure_ascii=False))

@@ -8,7 +8,7 @@ from ..engines.surrogates import well_formed
 from . import errors
 from .wanted import Wanted, read_wanted, text_of
 
-_ROLES = {"assistant", "developer", "function", "system", "tool", "user"}
+_ROLES = ("assistant", "developer", "function", "system", "tool", "user")
 _SYSTEM_TOO = "developer"
 """OpenAI's newer name of the system role, which chat templates do not know."""
 

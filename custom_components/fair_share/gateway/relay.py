@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
+import logging
 from typing import Any
 
 from aiohttp import web
@@ -12,7 +13,9 @@ from ..admission.model import Rejected
 from ..engines.base import Delta, EngineError
 from ..household.generation import Ask
 from ..household.runtime import Household
-from .errors import ApiError, explain
+from .errors import ApiError, explain, unexpected
+
+_LOGGER = logging.getLogger(__name__)
 
 _LOOK_S = 0.25
 """So often it is looked whether the client is still there."""
@@ -20,6 +23,10 @@ _LOOK_S = 0.25
 _STATUS_WITHIN_S = 5.0
 """After this a stream begins even if the answer does not: until then a refusal can
 still be told by an HTTP status."""
+
+_READS_WITHIN_S = 60.0
+"""Whoever takes nothing of an answer for so long is taken for gone: the answer holds a
+slot that others wait for."""
 
 _KEEP_ALIVE_S = 10.0
 _KEEP_ALIVE = b": waiting\n\n"
@@ -138,8 +145,13 @@ class EventStream:
                 if not self.begun:
                     self.response.headers.update(self._headers())
                     await self.response.prepare(self._request)
-                await self.response.write(data)
+                async with asyncio.timeout(_READS_WITHIN_S):
+                    await self.response.write(data)
         except ConnectionError as err:
+            raise ClientLeft from err
+        except TimeoutError as err:
+            if self._request.transport is not None:
+                self._request.transport.abort()
             raise ClientLeft from err
 
 
@@ -164,5 +176,13 @@ async def stream_answer(
             if not events.begun:
                 raise
             await events.send(err.body())
+        except ClientLeft:
+            raise
+        except Exception:
+            if not events.begun:
+                raise
+            # A second status can't be told: that would be in the middle of the answer.
+            _LOGGER.exception("An answer of the gateway failed in the middle")
+            await events.send(unexpected().body())
         await events.end()
     return events.response

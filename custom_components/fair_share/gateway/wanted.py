@@ -14,6 +14,9 @@ ANY_MODEL = ("", "default", "fair-share")
 """Names that stand for whatever model the household has."""
 
 _MOST_BY_DEFAULT = 4096
+_MOST_STOPS = 64
+"""Each is looked for in every piece of the answer; OpenAI takes four."""
+
 _OURS = {
     "max_completion_tokens",
     "max_tokens",
@@ -39,6 +42,7 @@ _NEVER_PASSED = {
     "metadata",
     "min_tokens",
     "n_cache_reuse",
+    "n_cmpl",
     "n_discard",
     "n_indent",
     "n_keep",
@@ -154,6 +158,8 @@ def _parameters(body: Mapping[str, Any]) -> Mapping[str, Any]:
     stops = stop if isinstance(stop, list) else [stop]
     if not all(each is None or isinstance(each, str) for each in stops):
         raise errors.invalid("This is a text or a list of texts.", "stop")
+    if len(stops) > _MOST_STOPS:
+        raise errors.invalid(f"There may be {_MOST_STOPS} of them.", "stop")
     return {
         name: text_of(value)
         for name, value in body.items()
