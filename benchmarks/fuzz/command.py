@@ -46,6 +46,7 @@ _GOOD, _RAW, _HANGS_UP = 0.05, 0.1, 0.15
 _LIMIT_S = 120.0
 """A server that has failed several times is given a rest, for which requests wait."""
 _IDLE_LIMIT_S = 90.0
+_LOOK_S = 0.1
 _ALLOWED = {
     *range(HTTPStatus.OK, HTTPStatus.MULTIPLE_CHOICES),
     *range(HTTPStatus.BAD_REQUEST, HTTPStatus.INTERNAL_SERVER_ERROR),
@@ -127,7 +128,8 @@ async def fuzz(requests: int, seed: int, tell: Callable[[str], None]) -> Result:
         complaints = _Complaints(result.wrong, way.key)
         logging.getLogger().addHandler(complaints)
         try:
-            await _send_all(way, requests, seed, result, tell)
+            async with _kind_after_a_rest(server, home):
+                await _send_all(way, requests, seed, result, tell)
             server.is_kind = True
             async with asyncio.timeout(_IDLE_LIMIT_S):
                 await until(lambda: not home.status().running and _is_ready(home))
@@ -142,6 +144,29 @@ async def fuzz(requests: int, seed: int, tell: Callable[[str], None]) -> Result:
 
 def _is_ready(household: Household) -> bool:
     return bool([*household.servers.ready()])
+
+
+@asynccontextmanager
+async def _kind_after_a_rest(
+    server: HostileServer, household: Household
+) -> AsyncIterator[None]:
+    """Let a server be kind to the one request that it gets after a rest.
+
+    Each rest is twice as long otherwise, up to minutes in which nothing is tried.
+    """
+
+    async def watch() -> None:
+        while True:
+            server.is_kind = not _is_ready(household)
+            await asyncio.sleep(_LOOK_S)
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        watching.cancel()
+        with suppress(asyncio.CancelledError):
+            await watching
 
 
 async def _send_all(
