@@ -106,7 +106,8 @@ async def test_a_fault_in_the_middle_is_an_event_of_the_stream(
 async def test_who_reads_nothing_does_not_hold_a_slot_for_ever(
     make_house: MakeHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(relay, "_READS_WITHIN_S", 0.2)
+    monkeypatch.setattr(relay, "_KEEP_ALIVE_S", 0.2)
+    monkeypatch.setattr(relay, "_READS_WITHIN_S", 1.0)
     house = await make_house(slots=1)
     house.server.script(answer(*["x" * 20_000] * 1500))
     connection = await unread(house, {**HELLO, "stream": True, "max_tokens": 2000})

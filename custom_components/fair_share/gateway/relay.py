@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 import logging
+from math import inf
 from typing import Any
 
 from aiohttp import web
@@ -109,6 +110,7 @@ class EventStream:
         self._lock = asyncio.Lock()
         self._now = asyncio.get_running_loop().time
         self._sent_s = self._now()
+        self._unread_s = inf
         self.response = web.StreamResponse(headers=_HEADERS)
 
     @property
@@ -117,7 +119,15 @@ class EventStream:
         return self.response.prepared
 
     def keep_alive(self) -> Any:  # noqa: ANN401 - something to await, or nothing
-        """Return what sends a comment, if nothing was sent for long."""
+        """Return what sends a comment, if nothing was sent for long.
+
+        Whoever has not taken what was sent long ago is cut off.
+        """
+        if self._unread_s < inf:
+            late = self._now() - self._unread_s > _READS_WITHIN_S
+            if late and self._request.transport is not None:
+                self._request.transport.abort()
+            return None
         patience_s = _KEEP_ALIVE_S if self.begun else _STATUS_WITHIN_S
         if self._now() - self._sent_s < patience_s:
             return None
@@ -145,13 +155,10 @@ class EventStream:
                 if not self.begun:
                     self.response.headers.update(self._headers())
                     await self.response.prepare(self._request)
-                async with asyncio.timeout(_READS_WITHIN_S):
-                    await self.response.write(data)
+                self._unread_s = self._sent_s
+                await self.response.write(data)
+                self._unread_s = inf
         except ConnectionError as err:
-            raise ClientLeft from err
-        except TimeoutError as err:
-            if self._request.transport is not None:
-                self._request.transport.abort()
             raise ClientLeft from err
 
 
