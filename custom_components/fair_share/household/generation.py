@@ -29,6 +29,7 @@ from .servers import ServerPool
 _TRIES = 3
 """A request is sent so often before it is told that there is no memory for it."""
 
+_PATIENT = (Workload.TASK, Workload.BACKGROUND)
 _FAULTS = 2
 """So often a request may meet with a fault of a server: it may well be its own doing,
 and each time it may be the end of a server, or of what others have running there."""
@@ -136,16 +137,18 @@ class Generator:
         """Return what fits into each server that is known, reachable or not."""
         return [server.context_tokens for server in self._queue.status().servers]
 
-    async def _length(self, request: GenerationRequest, caps: Caps) -> int:
+    async def _length(self, ask: Ask, caps: Caps) -> int:
         """Return a prompt's length in tokens, counted where that may matter.
 
         To have it counted takes longer than all else that is done here for a short
-        one, and the server tells the exact number anyway once it reads it.
+        one, and the server tells the exact number anyway once it reads it. Where nobody
+        waits for the first word it is counted: patient work is interrupted, maybe
+        before the server has told.
         """
         room = [*self._contexts(), caps.context_tokens or maxsize]
-        if is_surely_short(request, min(room)):
-            return estimate_tokens(request)
-        return await self.count_tokens(request)
+        if ask.workload not in _PATIENT and is_surely_short(ask.request, min(room)):
+            return estimate_tokens(ask.request)
+        return await self.count_tokens(ask.request)
 
     async def _deltas(self, ask: Ask) -> AsyncGenerator[Delta]:
         opening = Opening.of(ask.request)
@@ -184,7 +187,7 @@ class Generator:
         """
         servers = self._able(ask)
         caps = self._registry.caps_for(ask.asker)
-        prompt_tokens = await self._length(ask.request, caps)
+        prompt_tokens = await self._length(ask, caps)
         if caps.context_tokens is not None and prompt_tokens >= caps.context_tokens:
             raise Rejected(RejectReason.TOO_LONG, limit_tokens=caps.context_tokens)
         held = self._prefixes.expected(ask.conversation_id, opening_id)
